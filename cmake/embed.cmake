@@ -18,9 +18,8 @@ set(table "")
 function(embed symbol file)
     file(READ ${file} hex HEX)
     file(SIZE ${file} bytes)
-    string(REGEX REPLACE "(..)" "'\\\\x\\1'," array "${hex}")
-    string(REGEX REPLACE "(.........................................................................................)"
-        "\\1\n" array "${array}")
+    string(REGEX REPLACE "(........................)" "\\1\n" lines "${hex}")
+    string(REGEX REPLACE "([0-9a-f][0-9a-f])" "'\\\\x\\1'," array "${lines}")
     set(header "${header}extern const char ${symbol}[];\nextern const size_t ${symbol}_bytes;\n"
         PARENT_SCOPE)
     set(code "${code}const char ${symbol}[] = {\n${array}0};\nconst size_t ${symbol}_bytes = ${bytes};\n\n"
