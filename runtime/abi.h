@@ -1,0 +1,114 @@
+/* The binary interface between an emitted object, its caller and libgradc.
+ *
+ * This text is part of every header that gradc writes (the guard makes several
+ * such headers agree in one program) and of <gradc.h>. It is C99 and C++.
+ * Structures grow at the end only; `struct_size` or `abi` says how much of one
+ * is there. A model is used through its typed header (NAME_step ...) or, as
+ * libgradc does with any model, through the table `gradc_model`. */
+#ifndef GRADC_ABI_H
+#define GRADC_ABI_H
+#define GRADC_ABI 1
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* What a call returns. Zero is success; NAME_error(g) gives the sentence. */
+enum {
+    GRADC_OK = 0,
+    GRADC_BAD_ARGUMENT = 1, /* NULL, wrong index, wrong size; nothing was written */
+    GRADC_BAD_ABI = 2,      /* header, object and library are of different versions */
+    GRADC_TOO_SMALL = 3,    /* the block holds fewer than NAME_arena_bytes() bytes */
+    GRADC_MISALIGNED = 4,   /* the block is not aligned to NAME_arena_align() */
+    GRADC_CPU = 5,          /* this processor lacks an instruction set of the object */
+    GRADC_RANGE = 6,        /* an integer input lies outside its declared range */
+    GRADC_NONFINITE = 7,    /* NaN or infinity in loss or gradients: nothing changed */
+    GRADC_BAD_STATE = 8,    /* calls out of order, or the handle is in use */
+    GRADC_IO = 9,           /* a file operation failed */
+    GRADC_FORMAT = 10,      /* a file is not what it should be */
+    GRADC_MEMORY = 11,      /* no memory */
+    GRADC_MISMATCH = 12     /* a file and a model disagree: names, shapes, hash */
+};
+
+enum { GRADC_F32, GRADC_F64, GRADC_F16, GRADC_BF16, GRADC_I32, GRADC_I64, GRADC_U8, GRADC_BOOL };
+
+enum {
+    GRADC_PARAM,     /* trained (or frozen) parameter */
+    GRADC_GRADIENT,  /* of a parameter or of an input declared `with grad` */
+    GRADC_OPTIMIZER, /* moments and counters of the optimizer */
+    GRADC_STATE,     /* buffers that a step updates, the step counter */
+    GRADC_SCALAR,    /* a declared run-time scalar (lr, dropout rate) */
+    GRADC_INPUT,
+    GRADC_OUTPUT,
+    GRADC_METRIC,
+    GRADC_LOSS
+};
+
+enum { GRADC_MAX_RANK = 8 };
+
+/* One named tensor, in its row-major logical shape. Sizes are in elements
+ * unless the name says bytes. */
+typedef struct gradc_tensor {
+    const char *name; /* "h.0.attn.c_attn.weight"; a moment: "adam.m:NAME" */
+    int32_t dtype, role;
+    int32_t rank, reserved;
+    int64_t shape[8];
+    int64_t elems, bytes;
+    int64_t offset;   /* bytes from the start of the block where the layout there is
+                         row-major and the value lives between calls, else -1 */
+    int64_t of;       /* gradients, moments: index of their parameter or input; else -1 */
+    int64_t lo, hi;   /* integer inputs: declared range lo <= v < hi; else 0, 0 */
+} gradc_tensor;
+
+/* Runs body(arg, 0..count-1, lane), in any order, on lanes 0..threads-1, at most
+ * one call per lane at a time, and returns when all are done. */
+typedef void (*gradc_body)(void *arg, int64_t index, int32_t lane);
+typedef void (*gradc_parallel_for)(void *context, int64_t count, gradc_body body, void *arg);
+
+typedef struct gradc_options {
+    size_t struct_size; /* sizeof(gradc_options) of the caller */
+    uint32_t abi;       /* GRADC_ABI of the caller */
+    int32_t threads;    /* lanes that parallel_for uses; 0 or 1: serial */
+    uint64_t seed;      /* initialisers and random draws */
+    gradc_parallel_for parallel_for; /* NULL: serial */
+    void *context;
+} gradc_options;
+
+/* Inputs and outputs of any model. The typed NAME_inputs and NAME_outputs have
+ * this layout: `rows`, then one pointer per tensor in declaration order. */
+typedef struct gradc_block {
+    int64_t rows;  /* inputs: valid rows of the batch, 0 means all of them */
+    void *data[1]; /* really one per tensor; outputs: NULL is "not wanted" */
+} gradc_block;
+
+/* What libgradc needs to load, save and train any model. `g` is the handle that
+ * init gives; it is the start of the caller's block. Order of `tensors`:
+ * parameters, state and scalars, optimizer, gradients; all with g's lifetime. */
+typedef struct gradc_model {
+    uint32_t abi;
+    uint32_t struct_size;
+    const char *name, *version; /* model's name, gradc's version */
+    const char *hash;           /* 64 hex digits: the graph, shapes and optimizer */
+    const char *target;         /* "cpu:znver3" */
+    int64_t arena_bytes, arena_align;
+    int64_t batch_rows;         /* rows of one full call of eval; step takes batch_rows * accumulate */
+    int64_t accumulate;
+    int32_t threads_max;
+    int32_t n_tensors, n_inputs, n_outputs; /* outputs: loss, outputs, metrics */
+    const gradc_tensor *tensors, *inputs, *outputs;
+    int (*init)(void *block, size_t bytes, const gradc_options *o, void **g);
+    int (*step)(void *g, const gradc_block *in, gradc_block *out);
+    int (*grad)(void *g, const gradc_block *in, gradc_block *out); /* NULL: not built */
+    int (*eval)(void *g, const gradc_block *in, gradc_block *out);
+    int (*read)(const void *g, int32_t tensor, void *row_major, size_t bytes);
+    int (*write)(void *g, int32_t tensor, const void *row_major, size_t bytes);
+    const char *(*error)(const void *g);
+} gradc_model;
+
+#ifdef __cplusplus
+}
+#endif
+#endif
