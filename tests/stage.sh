@@ -1,0 +1,95 @@
+# Sourced by every stage: counts, and where things are. A stage ends by `finish`.
+# shellcheck shell=sh
+. tests/setup.sh
+
+passed=0 failed=0 skipped=0
+
+ok() {
+    passed=$((passed + 1))
+}
+
+# fail WHAT...: one failed test, with its reason.
+fail() {
+    say "FAILED: $*"
+    failed=$((failed + 1))
+}
+
+# skip WHAT...: one test that can't run here, with its reason.
+skip() {
+    say "skipped: $*"
+    skipped=$((skipped + 1))
+}
+
+# check NAME COMMAND...: passes if the command does; shows its output if not.
+check() {
+    what=$1
+    shift
+    if "$@" >build/log/check.out 2>&1; then
+        ok
+    else
+        cat build/log/check.out
+        fail "$what"
+    fi
+}
+
+# add LINE: adds another runner's "passed=N failed=N skipped=N".
+add() {
+    case $1 in
+    passed=*" failed="*" skipped="*)
+        n=${1#passed=} && passed=$((passed + ${n%% *}))
+        n=${1#*failed=} && failed=$((failed + ${n%% *}))
+        n=${1#*skipped=} && skipped=$((skipped + ${n%% *}))
+        ;;
+    *) fail "a runner ended before it had counted: $1" ;;
+    esac
+}
+
+# run NAME COMMAND...: shows a runner's output and adds its last line.
+run() {
+    out=build/log/$1.out
+    shift
+    "$@" >"$out" 2>&1
+    status=$?
+    grep -v '^passed=' "$out"
+    before=$failed
+    add "$(tail -n 1 "$out")"
+    if [ "$status" -ne 0 ] && [ "$failed" -eq "$before" ]; then
+        fail "$1 ended with status $status"
+    fi
+}
+
+# unit_tests FOLDER [SUITE...]: the suites built there. A line "skipped: ..."
+# that a test prints takes it from the passed to the skipped.
+unit_tests() {
+    where=$1
+    shift
+    out=$where/unit.txt
+    "$where/gradc-tests" "$@" >"$out" 2>&1
+    status=$?
+    grep -v '^passed=' "$out"
+    gone=$(grep -c '^skipped: ' "$out")
+    line=$(tail -n 1 "$out")
+    before=$failed
+    add "$line"
+    passed=$((passed - gone)) skipped=$((skipped + gone))
+    if [ "$status" -ne 0 ] && [ "$failed" -eq "$before" ]; then
+        fail "$where/gradc-tests ended with status $status"
+    fi
+}
+
+# Stages that need the compiler end here where it has not been built.
+need_gradc() {
+    [ -x build/gradc ] && return 0
+    if [ ! -f compiler/main.c ]; then
+        skip "$(basename "$0" .sh): there is no compiler/main.c yet"
+    else
+        fail "build/gradc is missing"
+    fi
+    finish
+}
+
+finish() {
+    say "passed=$passed failed=$failed skipped=$skipped"
+    [ "$failed" -eq 0 ]
+    exit
+}
