@@ -1,0 +1,284 @@
+/* The tensor DAG of one entry.
+ *
+ * A Ref is an index into Graph.node; NONE is 0. Operands precede users, so array
+ * order is topological order; the reverse graph follows the primal one in the same
+ * array. Only simplify() renumbers. No `Node *` is held across a builder call, for
+ * the array may move. The graph says what, a schedule says when. */
+#ifndef GRADC_GRAPH_GRAPH_H
+#define GRADC_GRAPH_GRAPH_H
+
+#include "../kernel/kernel.h"
+
+typedef uint32_t Ref;
+enum { NONE = 0 };
+#define REF_ZERO UINT32_MAX /* a cotangent that is zero; never stored in a graph */
+
+enum { MAX_RANK = 8, MAX_ATTRS = 8 };
+
+typedef enum OpId {
+    OP_NONE,
+#define OP(name) OP_##name,
+#include "ops.def"
+#undef OP
+    N_OPS
+} OpId;
+
+/* The type of a value. rank 0 is a scalar; rank -1 a tuple (scan, `tuple`). */
+typedef struct Type {
+    DType dtype;
+    int32_t rank;
+    int64_t dim[MAX_RANK];
+} Type;
+
+typedef struct Graph Graph;
+
+/* One dimension of an operand of `contract`: base + sum of coef * index. */
+typedef struct MapDim {
+    int64_t base;
+    int32_t n;
+    int32_t index[4]; /* numbers of the contraction's indices, ascending */
+    int64_t coef[4];
+} MapDim;
+
+typedef enum AttrKind {
+    ATTR_NONE,
+    ATTR_INT,   /* i */
+    ATTR_BOOL,  /* i */
+    ATTR_FLOAT, /* f: rounded to the node's dtype once, where it is used */
+    ATTR_DTYPE, /* i */
+    ATTR_INTS,  /* n, ints */
+    ATTR_NAME,  /* name, interned */
+    ATTR_MAP,   /* n, map: one MapDim for each dimension of an operand */
+    ATTR_DATA,  /* n bytes, data: elements of the node's dtype */
+    ATTR_BODY   /* body: graph of a scan */
+} AttrKind;
+
+typedef struct Attr {
+    AttrKind kind;
+    int32_t n;
+    union {
+        int64_t i;
+        double f;
+        const int64_t *ints;
+        const char *name;
+        const MapDim *map;
+        const void *data;
+        Graph *body;
+    };
+} Attr;
+
+typedef struct Node {
+    OpId op;
+    Type type;
+    int32_t n_args;
+    uint32_t args;        /* first index into Graph.arg */
+    const Attr *attr;     /* in the order of the op's row; NULL: none */
+    const Origin *origin;
+} Node;
+
+/* What an entry gives or changes. A root keeps its node alive. */
+typedef enum RootKind {
+    ROOT_LOSS,
+    ROOT_OUTPUT,
+    ROOT_METRIC,
+    ROOT_GRADIENT, /* of a slot or of an input */
+    ROOT_ASSIGN,   /* the slot's new value, committed after the last reader of the old one */
+    ROOT_FINITE,   /* bool: false means that no guarded ROOT_ASSIGN happens */
+    ROOT_RESULT,   /* body graphs: the i-th result */
+    ROOT_OTHER     /* what a test or a tool wants to look at */
+} RootKind;
+
+typedef struct Root {
+    RootKind kind;
+    const char *name;
+    Ref ref;
+    int32_t slot;  /* GRADIENT, ASSIGN: index into Pinned, or -1 */
+    int32_t input; /* GRADIENT of an input: its index, or -1 */
+    bool guarded;  /* ASSIGN: only if the step is finite */
+} Root;
+
+struct Graph {
+    Ctx *cx;
+    Arena arena; /* nodes, attributes, bodies: freed by graph_free */
+    const char *name;
+    VEC(Node) node; /* node 0 is NONE */
+    VEC(Ref) arg;
+    VEC(Root) root;
+    const Origin *origin; /* given to nodes that are built now */
+    Ref n_primal;         /* nodes below are the primal graph; 0 before vjp() */
+    Graph *outer;         /* body graphs: the graph of the scan */
+};
+
+/* Storage that lives between calls, shared by the entries of a model. */
+typedef enum SlotKind { SLOT_PARAM, SLOT_OPTIMIZER, SLOT_STATE, SLOT_SCALAR } SlotKind;
+
+typedef struct Slot {
+    const char *name; /* "h.0.attn.c_attn.weight", "adamw.m:wte" */
+    SlotKind kind;
+    Type type;
+    bool frozen;      /* a parameter that is not trained */
+    int32_t of;       /* SLOT_OPTIMIZER: the parameter, else -1 */
+    const Origin *origin;
+    const char *doc;
+} Slot;
+
+typedef struct GraphInput {
+    const char *name;
+    Type type;        /* of one micro-batch */
+    bool with_grad;
+    bool ranged;
+    int64_t lo, hi;
+    int32_t batch_axis; /* 0 where the leading dimension is the batch, else -1 */
+    const Origin *origin;
+    const char *doc;
+} GraphInput;
+
+typedef struct Pinned {
+    Arena *arena;
+    VEC(Slot) slot;
+    VEC(GraphInput) input;
+    int32_t step_counter, skipped_counter, seed, rows; /* slots, i64 scalars; -1: unused */
+} Pinned;
+
+int32_t pinned_find(const Pinned *p, const char *name); /* -1: none */
+int32_t pinned_add(Pinned *p, const char *name, SlotKind kind, Type type, const Origin *o);
+
+/* ---- reading ------------------------------------------------------------- */
+
+static inline const Node *node(const Graph *g, Ref r)
+{
+    return &g->node.at[r];
+}
+static inline Ref arg(const Graph *g, Ref r, int i)
+{
+    return g->arg.at[g->node.at[r].args + (uint32_t)i];
+}
+static inline OpId op_of(const Graph *g, Ref r)
+{
+    return g->node.at[r].op;
+}
+static inline const Type *type_of(const Graph *g, Ref r)
+{
+    return &g->node.at[r].type;
+}
+static inline int64_t dim(const Graph *g, Ref r, int axis)
+{
+    return g->node.at[r].type.dim[axis];
+}
+static inline int rank(const Graph *g, Ref r)
+{
+    return g->node.at[r].type.rank;
+}
+static inline const Attr *attr(const Graph *g, Ref r, int i)
+{
+    return &g->node.at[r].attr[i];
+}
+
+/* ---- building ------------------------------------------------------------ */
+
+Graph *graph_new(Ctx *cx, const char *name);
+void graph_free(Graph *g);
+
+/* Appends a node: checks the operands with the op's shape rule, which reports
+ * at the current origin. Gives NONE after a report. Attributes are copied. */
+Ref g_node(Graph *g, OpId op, const Ref *args, int n_args, const Attr *attrs);
+void graph_root(Graph *g, RootKind kind, const char *name, Ref r, int32_t slot, int32_t input);
+
+Ref g_input(Graph *g, int32_t index, Type t);
+Ref g_slot(Graph *g, int32_t slot, Type t);          /* the value before this step */
+Ref g_const(Graph *g, DType t, double x);            /* scalar */
+Ref g_const_int(Graph *g, DType t, int64_t x);
+Ref g_full(Graph *g, Type t, double x);              /* broadcast of a scalar */
+Ref g_literal(Graph *g, Type t, const void *elements);
+Ref g_iota(Graph *g, Type t, int axis);              /* index along an axis; i32 or i64 */
+
+Ref g_unary(Graph *g, OpId op, Ref x);
+Ref g_binary(Graph *g, OpId op, Ref x, Ref y);       /* equal types: broadcast before */
+Ref g_add(Graph *g, Ref x, Ref y);
+Ref g_sub(Graph *g, Ref x, Ref y);
+Ref g_mul(Graph *g, Ref x, Ref y);
+Ref g_div(Graph *g, Ref x, Ref y);
+Ref g_neg(Graph *g, Ref x);
+Ref g_where(Graph *g, Ref cond, Ref x, Ref y);
+Ref g_cast(Graph *g, DType t, Ref x);
+Ref g_scale(Graph *g, Ref x, double by);             /* x * const */
+
+Ref g_reshape(Graph *g, Ref x, int rank, const int64_t *dim);
+Ref g_transpose(Graph *g, Ref x, const int *perm);   /* result axis i is axis perm[i] of x */
+Ref g_swap_last(Graph *g, Ref x);                    /* of rank >= 2 */
+/* NumPy's rule: axes are matched from the last; extent 1 is repeated. */
+Ref g_broadcast(Graph *g, Ref x, int rank, const int64_t *dim);
+Ref g_broadcast_like(Graph *g, Ref x, Ref like);
+/* Elements start + i*step, i < size, along an axis; step may be negative. */
+Ref g_slice(Graph *g, Ref x, int axis, int64_t start, int64_t size, int64_t step);
+Ref g_pad(Graph *g, Ref x, int axis, int64_t lo, int64_t hi, double value);
+Ref g_concat(Graph *g, const Ref *x, int n, int axis);
+Ref g_flip(Graph *g, Ref x, int axis);
+/* Windows along an axis: extent E becomes (windows, size), windows =
+ * floor((E + lo + hi - dilation*(size-1) - 1)/stride) + 1; outside of x: fill. */
+Ref g_window(Graph *g, Ref x, int axis, int64_t size, int64_t stride, int64_t dilation, int64_t lo,
+             int64_t hi, double fill);
+
+Ref g_reduce(Graph *g, OpId op, Ref x, int axis, bool keep); /* sum prod max min all; one axis */
+Ref g_reduce_axes(Graph *g, OpId op, Ref x, const bool *axes, bool keep);
+Ref g_sum_all(Graph *g, Ref x);
+Ref g_sum_to(Graph *g, Ref x, const Type *t);        /* the transpose of broadcasting */
+Ref g_argmax(Graph *g, Ref x, int axis);             /* i32; the first of equals */
+
+Ref g_gather(Graph *g, Ref table, Ref index);        /* [V, ...], [I...] -> [I..., ...] */
+Ref g_scatter_add(Graph *g, Ref base, Ref index, Ref update);
+Ref g_take_along(Graph *g, Ref x, Ref index, int axis); /* index: x without that axis */
+
+/* The one contraction: out[o...] = sum over s of X[x_map(o, s)] * Y[y_map(o, s)].
+ * Indices 0..n_out-1 are the result's axes, n_out..n-1 are summed, the last moving
+ * fastest. An element outside of an operand is 0. */
+Ref g_contract(Graph *g, Ref x, Ref y, const int64_t *extent, int n_out, int n,
+               const MapDim *x_map, const MapDim *y_map);
+Ref g_matmul(Graph *g, Ref x, Ref y);                /* NumPy's rules, batches broadcast */
+/* x[N, C, s...], w[O, C/groups, k...] -> [N, O, p...]; one value per spatial axis. */
+Ref g_conv(Graph *g, Ref x, Ref w, const int64_t *stride, const int64_t *lo, const int64_t *hi,
+           const int64_t *dilation, int64_t groups);
+
+/* Uniform 32-bit integers keyed by (seed slot, step slot, key), by element. */
+Ref g_random_bits(Graph *g, Type t, Ref seed, Ref step, uint64_t key);
+
+Ref g_tuple(Graph *g, const Ref *x, int n);
+Ref g_pick(Graph *g, Ref tuple, int i);
+
+/* scan: a body run `count` times. args: n_carry initial carries, n_seq
+ * sequences (sliced along axis 0), the rest are invariant. The body's
+ * `arg` nodes are numbered alike (a sequence gives its slice), and its
+ * ROOT_RESULTs are n_carry new carries, then one value for each emitted
+ * sequence. Results (pick): final carries, then sequences stacked on axis 0.
+ * `down`: slices and stacks go from the last to the first. */
+Ref g_scan(Graph *g, Graph *body, const Ref *args, int n_args, int n_carry, int n_seq,
+           int64_t count, bool down);
+Ref g_body_arg(Graph *body, int i, Type t);
+Graph *g_body(Graph *outer);
+
+Ref g_stop_gradient(Graph *g, Ref x);
+
+/* ---- types --------------------------------------------------------------- */
+
+Type type_make(DType t, int rank, const int64_t *dim);
+Type type_scalar(DType t);
+bool type_same(const Type *x, const Type *y);
+int64_t type_elems(const Type *t);
+int64_t type_bytes(const Type *t);
+const char *type_text(Arena *a, const Type *t); /* "f32[64,128]" */
+
+/* ---- text and checks ----------------------------------------------------- */
+
+void graph_print(const Graph *g, Text *to);     /* grammar/gir.md */
+Graph *graph_read(Ctx *cx, int32_t source);     /* NULL after reporting */
+void graph_dot(const Graph *g, Text *to);
+void graph_json(const Graph *g, Text *to);
+const char *graph_verify(const Graph *g, Arena *scratch); /* NULL, or what is wrong */
+
+/* The innermost block call of an origin: nodes of different instances are not
+ * merged, nodes of equal instances of a block are of one class. */
+const Origin *origin_instance(const Origin *o);
+/* "h.3.attn", or "" */
+const char *origin_path(Arena *a, const Origin *o);
+
+#endif

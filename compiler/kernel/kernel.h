@@ -1,0 +1,238 @@
+/* Kernels: what a step runs, and the only thing that targets, the interpreter
+ * and the cost model ever see. The order of arithmetic is part of a kernel: every
+ * target must give the bits that the exact interpreter gives.
+ *
+ * A kernel is a list of instructions in SSA form; a Val is the index of the
+ * instruction that makes it. Two kinds:
+ *
+ * K_LOOP       a list of nested loops, closed by END:
+ *     PAR  iterations are independent: a target may run them in any order, in
+ *          vectors and on lanes. The outermost PARs are the kernel's grid.
+ *     SEQ  iterations run in index order (backwards with aux 1).
+ *     RED  an inner loop that feeds accumulators in K_LANES virtual lanes.
+ *
+ *   Accumulators. ACC opens one, INTO feeds it, FOLD reads it (once fed, it is
+ *   fed no more after FOLD). An INTO inside a RED loop goes to lane
+ *   (index of the innermost RED loop) mod K_LANES of the dtype; outside of any
+ *   RED loop that lies inside the ACC's scope, always to lane 0. Each lane starts at the
+ *   identity and takes its elements in program order. FOLD of an accumulator
+ *   that no RED loop feeds is lane 0; else lanes are combined in the tree
+ *   l[i] = op(l[i], l[i+w]) for w = K_LANES/2 ... 1 and lane 0 is the result.
+ *   Identities: ADD 0 (positive zero), MUL 1, MIN +inf or the largest integer, MAX -inf
+ *   or the smallest, AND true, OR false. The combination is op(lane, value) in this
+ *   operand order, with MIN and MAX as in kinst.def.
+ *
+ *   Variables. VAR opens one, GET reads, SET writes: recurrences, argmax.
+ *   A VAR or ACC belongs to the loop it is opened in.
+ *
+ * K_CONTRACT   C[b,m,n] = epilogue(sum over k of A(b,m,k) * B(b,k,n)).
+ *   Each of b, m, n, k is a list of sub-indices (DIM instructions), the last one
+ *   moving fastest. Section A computes an element from b, m, k indices; section B
+ *   from b, k, n; the epilogue runs once for each (b, m, n), reads SUM, and stores. The
+ *   sum is one chain  s = fma(a, b, s)  from s = 0 over k in index order, in the
+ *   contraction's dtype. With leaf > 0 the flattened k range is cut into leaves of
+ *   that length (the last may be short); each leaf is its own chain from 0, and
+ *   leaves are added left to right: ((l0 + l1) + l2) + ... .
+ *   An operand outside of its bounds is its access's `otherwise` and is multiplied
+ *   like any other value.
+ *
+ * Memory. Buffers are the operands of a call, numbered 0..n_bufs-1. Where a
+ * caller makes an output share memory with an input, each iteration of the grid
+ * reads what it needs of the shared elements before it writes them. A LOCAL buffer is
+ * scratch of one grid iteration (it keeps a row on chip); its contents are
+ * undefined at the start of each. */
+#ifndef GRADC_KERNEL_KERNEL_H
+#define GRADC_KERNEL_KERNEL_H
+
+#include "../base/diag.h"
+#include "dtype.h"
+
+typedef uint32_t Val; /* index into Kernel.inst; 0 is none */
+
+typedef enum KOp {
+#define KI(name, text, args, class) KI_##name,
+#include "kinst.def"
+#undef KI
+    N_KOPS
+} KOp;
+
+/* Virtual lanes of a RED loop, on every target. */
+static inline int k_lanes(DType t)
+{
+    return t == F64 || t == I64 ? 8 : 16;
+}
+
+enum { K_MAX_TERMS = 12, K_MAX_DIMS = 8 };
+
+/* base + sum of coef * value; a value is a loop's index, a DIM, or (an indirect
+ * access) any i32 or i64 value. Terms are sorted by Val, no coefficient is 0. */
+typedef struct KTerm {
+    Val v;
+    int64_t coef;
+} KTerm;
+
+typedef struct KAff {
+    int64_t base;
+    int32_t n;
+    KTerm t[K_MAX_TERMS];
+} KAff;
+
+/* lo <= e < hi */
+typedef struct KBound {
+    KAff e;
+    int64_t lo, hi;
+} KBound;
+
+/* Element `at` of a buffer; where a bound fails a load gives `otherwise` and a
+ * store does nothing, and the memory is not touched. */
+typedef struct KAccess {
+    int32_t buf;
+    int32_t n_bounds;
+    KAff at;
+    KBound *bound;
+    double otherwise;
+} KAccess;
+
+typedef struct KInst {
+    uint8_t op;    /* KOp */
+    uint8_t dtype; /* of the result; STORE, INTO, SET: of the value */
+    int32_t aux;   /* access, affine, role, accumulator's operation, loop */
+    Val a, b, c;
+    union {
+        double f;
+        int64_t i;
+    } imm;
+} KInst;
+
+typedef enum KBufMode { K_IN, K_OUT, K_INOUT, K_LOCAL } KBufMode;
+
+typedef struct KBuf {
+    DType dtype;
+    KBufMode mode;
+    int64_t elems;
+} KBuf;
+
+typedef enum KKind { K_LOOP, K_CONTRACT } KKind;
+typedef enum KRole { K_B, K_M, K_N, K_K } KRole;
+
+/* Sections of a contraction: instructions [0, body) are DIMs and constants. */
+typedef struct KContract {
+    DType dtype;             /* of the chain: F32 or F64 */
+    int32_t n[4];            /* sub-indices by KRole */
+    Val dim[4][K_MAX_DIMS];  /* their DIM instructions, slowest first */
+    Val a_from, a_to, a;     /* section A: instructions [a_from, a_to), its value */
+    Val b_from, b_to, b;
+    Val e_from, e_to;        /* epilogue */
+    int64_t leaf;            /* 0: one chain */
+} KContract;
+
+typedef struct Kernel {
+    Arena *arena;
+    KKind kind;
+    const char *name; /* for symbols and listings: "matmul_relu"; [a-z0-9_]* */
+    VEC(KInst) inst;  /* inst 0 is NONE */
+    VEC(KBuf) buf;
+    VEC(KAccess) access;
+    VEC(KAff) affine; /* operands of INDEX */
+    KContract con;    /* K_CONTRACT only */
+    VEC(Val) open;    /* builder: loops not yet closed */
+    KRole section;    /* builder: where a contraction stands */
+} Kernel;
+
+/* ---- building (build.c) ------------------------------------------------- */
+
+Kernel *kernel_new(Arena *arena, KKind kind, const char *name);
+int k_buf(Kernel *k, DType t, int64_t elems, KBufMode mode);
+
+KAff k_aff(int64_t base);
+KAff k_aff_val(Val v, int64_t coef);
+KAff k_aff_add(KAff x, KAff y);          /* asserts that the terms fit */
+KAff k_aff_scale(KAff x, int64_t by);
+KAff k_aff_offset(KAff x, int64_t by);
+bool k_aff_equal(const KAff *x, const KAff *y);
+/* Smallest and largest value over all loops; false if a term is not an index. */
+bool k_aff_range(const Kernel *k, const KAff *x, int64_t *lo, int64_t *hi);
+
+Val k_const(Kernel *k, DType t, double x);
+Val k_const_int(Kernel *k, DType t, int64_t x);
+Val k_index(Kernel *k, DType t, KAff x); /* i32 or i64 */
+Val k_load(Kernel *k, int buf, KAff at);
+Val k_load_bounded(Kernel *k, int buf, KAff at, const KBound *bound, int n, double otherwise);
+void k_store(Kernel *k, int buf, KAff at, Val v);
+void k_store_bounded(Kernel *k, int buf, KAff at, const KBound *bound, int n, Val v);
+Val k_unary(Kernel *k, KOp op, Val a);
+Val k_binary(Kernel *k, KOp op, Val a, Val b);
+Val k_fma(Kernel *k, Val a, Val b, Val c);
+Val k_select(Kernel *k, Val cond, Val a, Val b);
+Val k_cast(Kernel *k, DType t, Val a);
+Val k_bitcast(Kernel *k, DType t, Val a);
+Val k_random(Kernel *k, Val key, Val counter_lo, Val counter_hi);
+
+Val k_par(Kernel *k, int64_t extent);    /* each of these gives the index */
+Val k_seq(Kernel *k, int64_t extent);
+Val k_seq_down(Kernel *k, int64_t extent);
+Val k_red(Kernel *k, int64_t extent);
+void k_end(Kernel *k, Val loop);         /* closes loops up to and including this one */
+Val k_acc(Kernel *k, DType t, KOp op);   /* op: KI_ADD MUL MIN MAX AND OR */
+void k_into(Kernel *k, Val acc, Val v);
+Val k_fold(Kernel *k, Val acc);
+Val k_var(Kernel *k, Val init);
+Val k_get(Kernel *k, Val var);
+void k_set(Kernel *k, Val var, Val v);
+
+/* A contraction is built in this order: dims, A, B, epilogue. */
+Val k_dim(Kernel *k, KRole role, int64_t extent);
+void k_section_a(Kernel *k);
+void k_section_b(Kernel *k, Val a_value);
+Val k_epilogue(Kernel *k, Val b_value, DType sum, int64_t leaf); /* gives SUM */
+void k_finish(Kernel *k);                /* both kinds; asserts that all is closed */
+
+/* ---- text (print.c, read.c), verification, cost -------------------------- */
+
+void kernel_print(const Kernel *k, Text *to);
+Kernel *kernel_read(Ctx *cx, Arena *arena, int32_t source); /* NULL after reporting */
+/* NULL, or what is wrong: types, dominance, loops, bounds that allow an access
+ * outside of its buffer. */
+const char *kernel_verify(const Kernel *k, Arena *scratch);
+
+typedef struct KCost {
+    double flops;                 /* adds, muls, divs, sqrts: 1; fma: 2; math: as expanded */
+    double bytes_read, bytes_written; /* distinct elements of each buffer touched, not LOCAL */
+    double contract_flops;        /* the part of flops that is the contraction's chain */
+} KCost;
+KCost kernel_cost(const Kernel *k);
+
+uint64_t kernel_hash(const Kernel *k);
+bool kernel_same(const Kernel *x, const Kernel *y); /* but for their names */
+
+/* A copy in which every MATH instruction is a polynomial of the other ones, the
+ * same on every target (expand.c: methods, errors in ulp, sources). */
+Kernel *kernel_expand(Arena *arena, const Kernel *k);
+/* A copy with every f16 and bf16 conversion as integer code is not needed:
+ * CAST, LOAD and STORE of half types convert as dtype.h does. */
+
+/* ---- the judge (interp.c) ------------------------------------------------ */
+
+/* K_WIDE   floats in double, MATH by the C library: the judge of accuracy.
+ * K_EXACT  each instruction rounded to its dtype, MATH expanded: the judge of
+ *          bits; CPU objects equal it.
+ * K_DUAL   as K_WIDE, and each float carries a tangent: forward mode by about
+ *          30 scalar rules, the independent judge of every vjp. */
+typedef enum KMode { K_WIDE, K_EXACT, K_DUAL } KMode;
+
+/* A buffer for k_run. K_EXACT: elements as in memory. K_WIDE, K_DUAL: `data` is
+ * double per element for float dtypes, int64_t for the others; K_DUAL also has
+ * `tangent`, double per element, for float dtypes. */
+typedef struct KMem {
+    void *data;
+    double *tangent;
+} KMem;
+
+/* Runs all of the kernel; LOCAL buffers are taken from `scratch`, and mem[i] of a
+ * LOCAL buffer is ignored. */
+void kernel_run(const Kernel *k, KMode mode, const KMem *mem, Arena *scratch);
+
+const char *kop_text(KOp op);
+int kop_args(KOp op);
+
+#endif

@@ -1,0 +1,162 @@
+/* A lowered program: storage, distinct kernels, and for each entry the list of
+ * calls. Made by pass/lower.c; read by targets, the interpreter and reports. */
+#ifndef GRADC_KERNEL_PROGRAM_H
+#define GRADC_KERNEL_PROGRAM_H
+
+#include "kernel.h"
+
+/* What a buffer is for; also the rows of the memory report. */
+typedef enum Role {
+    ROLE_PARAM,
+    ROLE_OPTIMIZER,
+    ROLE_STATE,      /* state buffers, step counter, seed */
+    ROLE_SCALAR,     /* run-time scalars: lr */
+    ROLE_GRADIENT,
+    ROLE_ACTIVATION, /* any value between steps */
+    ROLE_CONSTANT,   /* literal tensor: bytes in the object, not in the arena */
+    ROLE_INPUT,      /* the caller's memory, or its staged copy */
+    ROLE_STAGING,    /* copy of an input that is short of rows */
+    ROLE_OUTPUT,
+    ROLE_WORKSPACE,  /* scratch of a loop step's body */
+    ROLE_LANES,      /* lane scratch, times threads_max */
+    ROLE_HANDLE,     /* the handle at the start of the block */
+    ROLE_PADDING,
+    N_ROLES
+} Role;
+const char *role_name(Role r);
+
+typedef struct Buffer {
+    const char *name;    /* path or value's name; shown to users */
+    DType dtype;
+    Role role;
+    int32_t rank;
+    int64_t shape[8];
+    int64_t elems, bytes;
+    int64_t offset;      /* bytes from the start of the block; -1: not in the block */
+    int32_t input;       /* ROLE_INPUT, ROLE_STAGING: index of the input, else -1 */
+    int32_t storage;     /* buffers that share memory on purpose (in place) name the same */
+    const void *literal; /* ROLE_CONSTANT: elems of dtype */
+    const Origin *origin;
+} Buffer;
+
+enum { MAX_LOOP_DEPTH = 4 };
+
+/* Element base + sum of step[d] * (index of the enclosing loop at depth d). */
+typedef struct Operand {
+    int32_t buffer;
+    int64_t base;
+    int64_t step[MAX_LOOP_DEPTH];
+} Operand;
+
+typedef enum CallKind {
+    CALL_KERNEL,
+    CALL_LOOP, /* body, count times; each Operand inside sees the index at this depth */
+    CALL_GUARD /* if element 0 of the flag buffer (bool) is false, the body is skipped */
+} CallKind;
+
+typedef struct Call Call;
+struct Call {
+    CallKind kind;
+    int32_t kernel;    /* CALL_KERNEL: index into Program.kernel */
+    int32_t n_ops;     /* one for each buffer of the kernel that is not LOCAL, in order */
+    Operand *op;
+    int64_t count;     /* CALL_LOOP */
+    Operand flag;      /* CALL_GUARD */
+    int32_t n_body;
+    Call *body;
+    const Origin *origin;
+    const char *label; /* "h.3.attn: matmul" */
+};
+
+/* One value that the caller can read after an entry has run. */
+typedef struct Result {
+    const char *name;
+    int32_t buffer;
+    bool wanted; /* built into this entry */
+} Result;
+
+typedef struct Entry {
+    const char *name;       /* "init", "step", "grad", "eval" */
+    int32_t n_calls;
+    Call *call;
+    int32_t n_results;      /* loss, outputs, metrics, in the order of Program.result */
+    Result *result;
+    int64_t peak_bytes;     /* highest end of any live byte, over the whole block */
+    int64_t lane_bytes;     /* scratch of one lane, by the target */
+    bool updates;           /* writes parameters: has a finite flag */
+    int32_t finite;         /* buffer of that flag, or -1 */
+} Entry;
+
+typedef struct Input {
+    const char *name;
+    DType dtype;
+    int32_t rank;
+    int64_t shape[8];       /* of one call of step: accumulate * batch first */
+    int64_t elems;
+    int64_t rows;           /* leading extent when it is the batch, else 0 */
+    bool ranged;            /* integer input with lo <= v < hi */
+    int64_t lo, hi;
+    const char *doc;
+} Input;
+
+/* A tensor that the caller can name (gradc_tensor of the ABI). */
+typedef struct Tensor {
+    const char *name;
+    Role role;
+    int32_t buffer;
+    int32_t of;             /* index of the tensor it belongs to, or -1 */
+    int32_t of_input;       /* gradient of an input: its index, or -1 */
+    const char *doc;
+} Tensor;
+
+typedef struct Program {
+    Arena *arena;
+    const char *name;       /* the model's */
+    const char *doc;
+    char hash[65];
+    VEC(Buffer) buffer;
+    VEC(Kernel *) kernel;   /* distinct, not expanded */
+    VEC(Entry) entry;
+    VEC(Input) input;
+    VEC(Tensor) tensor;     /* parameters, state, scalars, optimizer, gradients */
+    VEC(Result) result;     /* loss, outputs, metrics: all that some entry gives */
+    int64_t pinned_bytes;   /* handle and pinned storage: [0, pinned_bytes) */
+    int64_t arena_bytes;    /* maximum of the entries' peaks */
+    int64_t accumulate;     /* micro-batches of a step */
+    int64_t batch_rows;
+    int32_t threads_max;
+    int64_t lanes_offset;   /* where lane scratch begins; lane i at + i * lane_bytes */
+    int64_t lane_bytes;     /* the largest of the entries' */
+    int32_t step_counter, skipped_counter, seed; /* buffers: i64 */
+    int32_t rows;           /* buffer, i64: valid rows of this call, written before the calls */
+} Program;
+
+/* Bytes that the handle itself takes at offset 0. */
+enum { HANDLE_BYTES = 1024, BLOCK_ALIGN = 64 };
+
+/* What a target can do; read by cluster and plan, filled by the target. */
+typedef struct Caps {
+    int64_t local_bytes;        /* LOCAL buffers of one kernel: what stays on chip */
+    int32_t prologue_insts;     /* longest pointwise chain worth fusing into a contraction's operand */
+    int32_t epilogue_insts;
+    int64_t (*lane_scratch)(const void *options, const Kernel *k); /* bytes of one lane */
+    const void *options;
+} Caps;
+
+/* Finds or adds a kernel that is the same but for its name. */
+int32_t program_kernel(Program *p, Kernel *k);
+
+/* Runs an entry with the interpreter. K_EXACT runs in `block`, at the planned
+ * offsets; K_WIDE and K_DUAL give each storage its own array. Inputs and results as
+ * in the ABI (NULL result: not wanted). Tangents (K_DUAL): `in_tangent` of the inputs and
+ * `pinned_tangent` of the tensors, doubles, NULL is zero. */
+typedef struct Judge Judge;
+Judge *judge_open(const Program *p, KMode mode, Arena *arena);
+/* Elements of a buffer between runs: exact bytes, or doubles / int64_t. */
+void *judge_data(Judge *j, int32_t buffer);
+double *judge_tangent(Judge *j, int32_t buffer);
+/* in: one pointer for each input, in the ABI's dtypes (floats of wide mode are
+ * widened from them). rows: valid rows, 0 is all. Returns a GRADC_ status. */
+int judge_run(Judge *j, const char *entry, const void *const *in, int64_t rows);
+
+#endif

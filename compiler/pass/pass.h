@@ -1,0 +1,31 @@
+/* The passes, one .c each; compile.c calls them in order. */
+#ifndef GRADC_PASS_PASS_H
+#define GRADC_PASS_PASS_H
+
+#include "../graph/op.h"
+#include "../kernel/program.h"
+
+/* Rewrites the graph in place until nothing changes, keeping the bits of every
+ * root: constant folding with the exact interpreter, common subexpressions
+ * (not across block instances), identities such as x+0 (where exact), x*1,
+ * reshape of reshape, transpose of transpose, cast to the same type, where of
+ * a constant condition, pick of tuple; then drops dead nodes and renumbers.
+ * keeps: the order of roots. */
+void simplify(Ctx *cx, Graph *g);
+
+/* Cotangents of xs, given those of ys (REF_ZERO or NONE: zero). Appends nodes; gives
+ * REF_ZERO where y does not depend on x. The rules of each op, summed over uses
+ * in the order of the nodes. Used by vjp() and by grad(y, x) of the language.
+ * fails: false, after reporting every use of an op without a derivative that
+ *        lies on a path from xs to ys.
+ * source: Griewank & Walther, Evaluating Derivatives (2008), reverse mode. */
+bool pullback(Ctx *cx, Graph *g, const Ref *ys, const Ref *cts, int n_ys, const Ref *xs, int n_xs,
+              Ref *ds);
+
+/* Appends the reverse graph of the ROOT_LOSS: a ROOT_GRADIENT for each trained
+ * parameter slot of `pin` that the loss depends on (a report if it depends on
+ * none of a trained parameter: E04xx warning), and for each input declared `with grad`.
+ * requires: a verified primal graph with one scalar loss.   keeps: every Ref. */
+bool vjp(Ctx *cx, Graph *g, const Pinned *pin);
+
+#endif
