@@ -1,0 +1,16 @@
+# The unit and golden tests under the address and undefined-behaviour sanitizers.
+. tests/stage.sh
+
+export ASAN_OPTIONS=detect_stack_use_after_return=1:strict_string_checks=1
+export UBSAN_OPTIONS=print_stacktrace=1
+export LSAN_OPTIONS="suppressions=$PWD/tests/leaks.supp:print_suppressions=0"
+if ! build build-sanitize Sanitize all gradc-tests >build/log/make-sanitize.txt 2>&1; then
+    grep -E -A 5 'error|\*\*\*' build/log/make-sanitize.txt
+    fail "the sanitizer build"
+    finish
+fi
+unit_tests build-sanitize
+if [ -x build-sanitize/gradc ]; then
+    run golden-sanitize sh tests/golden.sh build-sanitize/gradc
+fi
+finish

@@ -1,0 +1,23 @@
+# JAX as the independent judge: losses and gradients of the same models from the
+# same weights and data. The virtual environment is made in build/venv.
+. tests/stage.sh
+
+venv() {
+    [ -x build/venv/bin/python ] && build/venv/bin/python -c 'import jax, optax' \
+        >/dev/null 2>&1 && return 0
+    want python3 python3-venv || command -v python3 >/dev/null || return 1
+    say "making build/venv with numpy, jax and optax"
+    python3 -m venv build/venv >build/log/venv.txt 2>&1 &&
+        build/venv/bin/python -m pip install -q -r tests/jax/requirements.txt \
+            >>build/log/venv.txt 2>&1
+}
+
+if ! venv; then
+    tail -n 5 build/log/venv.txt 2>/dev/null
+    skip "JAX: it can't be installed here"
+    finish
+fi
+run jax-self build/venv/bin/python tests/jax/judge.py --self-test
+need_gradc
+run jax build/venv/bin/python tests/jax/judge.py --gradc build/gradc
+finish

@@ -1,0 +1,5 @@
+# A program outside the tree, by the installed package.
+. tests/stage.sh
+need_gradc
+run outside sh tests/outside/run.sh
+finish
