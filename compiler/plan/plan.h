@@ -1,0 +1,96 @@
+/* The plan of an entry: which value lives from when to when, and where.
+ *
+ * pass/cluster.c says what one kernel computes (a group); the plan orders steps,
+ * each a run of a group, decides which stored values share storage, and places
+ * all of them in the one block. A value may be stored by several steps (computed
+ * again), each store opening a live range of its own: recomputation is a scheduling
+ * fact, and the structures here already say so; the first planner stores each value
+ * once.
+ *
+ * Nothing here sees a Graph or a Kernel: a plan can be made and checked from a file. */
+#ifndef GRADC_PLAN_PLAN_H
+#define GRADC_PLAN_PLAN_H
+
+#include "../kernel/program.h"
+
+/* Something that needs bytes. Pinned values (slots) have their offset from the
+ * start and live for ever; constants and the caller's inputs take none. */
+typedef struct PlanValue {
+    const char *name;
+    Role role;
+    int64_t bytes;        /* 0: not in the block */
+    bool pinned;          /* lives in pinned storage at `offset`, in every entry */
+    int64_t offset;       /* pinned: given; else an output of place() */
+    bool to_end;          /* a result that is read after the last step */
+    const Origin *origin;
+    const char *reason;   /* why it is stored: "read by the backward pass of ...", for reports */
+} PlanValue;
+
+/* One store of a value, and its live range: steps from..to, inclusive. */
+typedef struct PlanRange {
+    int32_t value;
+    int32_t from, to;
+    int32_t storage;      /* ranges of one storage share their bytes (in place); id of the first */
+    int64_t offset;       /* bytes from the start of the block, of its storage */
+} PlanRange;
+
+/* The step may write `write` over `read`, if that value dies here. */
+typedef struct PlanInPlace {
+    int32_t read, write;  /* values */
+} PlanInPlace;
+
+typedef struct PlanStep {
+    const char *label;    /* "h.3.attn.c_attn: contract" */
+    int32_t group;        /* into the clusters, or -1 */
+    int32_t n_reads, n_writes, n_inplace;
+    int32_t *read, *write;     /* values */
+    PlanInPlace *inplace;
+    int64_t workspace;    /* bytes of a loop step's body, alive during this step only */
+    int64_t workspace_offset;  /* by place() */
+    int64_t lane_bytes;   /* scratch of one lane */
+    double flops, bytes_moved;
+    bool guarded;         /* skipped when the step is not finite */
+    const Origin *origin;
+    int32_t n_frees;
+    int32_t *frees;       /* ranges that end here; by plan_liveness() */
+} PlanStep;
+
+typedef struct Plan {
+    Arena *arena;
+    const char *entry;
+    int32_t n_values, n_steps, n_ranges;
+    PlanValue *value;
+    PlanStep *step;       /* in execution order */
+    PlanRange *range;
+    int64_t base;         /* first byte after the handle and pinned storage */
+    int64_t threads_max;
+    int64_t lane_bytes;   /* of one lane: the largest of the steps */
+    int64_t lanes_offset; /* by place(): lane scratch, threads_max * lane_bytes, alive in every step */
+    int64_t live_peak;    /* most bytes live at a step, whatever their place; with base and lanes */
+    int64_t peak;         /* bytes of the block that the entry needs */
+    int32_t peak_step;    /* the first step at which live_peak is reached */
+} Plan;
+
+/* Live ranges, frees and shared storage of the given order of steps.
+ * requires: every value is written before it is read (pinned, inputs: from the start). */
+void plan_liveness(Plan *p);
+
+/* Offsets of every range, workspace and the lanes, aligned to BLOCK_ALIGN.
+ * gives: p->peak, as near to p->live_peak as the effort finds. Deterministic.
+ * source: the placement part of MiniMalloc (Moffitt & Feldman, ASPLOS 2023) for the idea of
+ *         searching over orders with lower bounds by time section. */
+void plan_place(Plan *p);
+
+/* Replays order, ranges, storage and offsets, sharing no code with the above.
+ * NULL, or what is wrong ("step 12 reads `x` after step 9 wrote `y` over it"). */
+const char *plan_check(const Plan *p, Arena *scratch);
+
+/* Bytes live at p->peak_step (or at `step`), by role. */
+void plan_by_role(const Plan *p, int32_t step, int64_t bytes[N_ROLES]);
+
+/* Text: schedule with lifetimes, peak by role, the ten largest values; the JSON
+ * has all of it. */
+void plan_print(const Plan *p, bool schedule, Text *to);
+void plan_json(const Plan *p, Text *to);
+
+#endif
