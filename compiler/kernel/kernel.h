@@ -56,6 +56,19 @@ typedef enum KOp {
     N_KOPS
 } KOp;
 
+/* The class column of kinst.def. */
+typedef enum KClass {
+    K_CLASS_VALUE,
+    K_CLASS_UNARY,
+    K_CLASS_BINARY,
+    K_CLASS_TERNARY,
+    K_CLASS_MATH,
+    K_CLASS_MEM,
+    K_CLASS_LOOP,
+    K_CLASS_RED,
+    K_CLASS_VAR
+} KClass;
+
 /* Virtual lanes of a RED loop, on every target. */
 static inline int k_lanes(DType t)
 {
@@ -114,6 +127,7 @@ typedef struct KBuf {
 
 typedef enum KKind { K_LOOP, K_CONTRACT } KKind;
 typedef enum KRole { K_B, K_M, K_N, K_K } KRole;
+typedef enum KSection { K_IN_DIMS, K_IN_A, K_IN_B, K_IN_EPILOGUE } KSection;
 
 /* Sections of a contraction: instructions [0, body) are DIMs and constants. */
 typedef struct KContract {
@@ -136,7 +150,7 @@ typedef struct Kernel {
     VEC(KAff) affine; /* operands of INDEX */
     KContract con;    /* K_CONTRACT only */
     VEC(Val) open;    /* builder: loops not yet closed */
-    KRole section;    /* builder: where a contraction stands */
+    KSection section; /* builder: where a contraction stands */
 } Kernel;
 
 /* ---- building (build.c) ------------------------------------------------- */
@@ -234,5 +248,6 @@ void kernel_run(const Kernel *k, KMode mode, const KMem *mem, Arena *scratch);
 
 const char *kop_text(KOp op);
 int kop_args(KOp op);
+KClass kop_class(KOp op);
 
 #endif

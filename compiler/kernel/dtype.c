@@ -1,0 +1,97 @@
+/* Element types and the storage conversions of the two half formats. */
+#include <string.h>
+#include "dtype.h"
+
+static const struct {
+    const char *name;
+    int bytes;
+} info[N_DTYPES] = {
+    [F32] = {"f32", 4}, [F64] = {"f64", 8}, [F16] = {"f16", 2}, [BF16] = {"bf16", 2},
+    [I32] = {"i32", 4}, [I64] = {"i64", 8}, [U8] = {"u8", 1},   [BOOL] = {"bool", 1},
+};
+
+const char *dtype_name(DType t)
+{
+    return t < N_DTYPES ? info[t].name : "?";
+}
+
+bool dtype_find(const char *name, DType *t)
+{
+    for (int i = 0; i < N_DTYPES; i++) {
+        if (strcmp(info[i].name, name) == 0) {
+            *t = (DType)i;
+            return true;
+        }
+    }
+    return false;
+}
+
+int dtype_bytes(DType t)
+{
+    return t < N_DTYPES ? info[t].bytes : 0;
+}
+
+static uint32_t bits_of(float x)
+{
+    uint32_t u;
+    memcpy(&u, &x, sizeof u);
+    return u;
+}
+
+static float float_of(uint32_t u)
+{
+    float x;
+    memcpy(&x, &u, sizeof x);
+    return x;
+}
+
+float f16_to_f32(uint16_t h)
+{
+    uint32_t sign = (uint32_t)(h & 0x8000) << 16, exp = (h >> 10) & 31, frac = h & 0x3ff;
+    if (exp == 31) /* infinity, or a NaN made quiet */
+        return float_of(sign | 0x7f800000 | frac << 13 | (frac != 0 ? 0x400000 : 0));
+    if (exp != 0)
+        return float_of(sign | (exp + 112) << 23 | frac << 13);
+    float tiny = (float)frac * 0x1p-24f; /* exact: a denormal f16 is a normal f32 */
+    return float_of(sign | bits_of(tiny));
+}
+
+/* v shifted right by s in 1..31, rounded to nearest even. */
+static uint32_t shift_even(uint32_t v, uint32_t s)
+{
+    uint32_t half = UINT32_C(1) << (s - 1), q = v >> s, rest = v & (2 * half - 1);
+    return q + (rest > half || (rest == half && (q & 1)));
+}
+
+uint16_t f32_to_f16(float x)
+{
+    uint32_t u = bits_of(x), sign = u >> 16 & 0x8000, mag = u & 0x7fffffff;
+    uint32_t r;
+    if (mag > 0x7f800000) /* NaN: quiet, top bits of the payload */
+        r = 0x7e00 | (mag >> 13 & 0x3ff);
+    else if (mag >= 0x47800000) /* 2^16 and more */
+        r = 0x7c00;
+    else if (mag >= 0x38800000) /* normal; a carry moves into the exponent */
+        r = shift_even(mag - (UINT32_C(112) << 23), 13);
+    else if (mag >= 0x33000000) /* 2^-25 and more: denormal, or the tie with zero */
+        r = shift_even((mag & 0x7fffff) | 0x800000, 126 - (mag >> 23));
+    else
+        r = 0;
+    return (uint16_t)(sign | r);
+}
+
+float bf16_to_f32(uint16_t h)
+{
+    uint32_t u = (uint32_t)h << 16;
+    if ((u & 0x7fffffff) > 0x7f800000)
+        u |= 0x400000;
+    return float_of(u);
+}
+
+uint16_t f32_to_bf16(float x)
+{
+    uint32_t u = bits_of(x);
+    if ((u & 0x7fffffff) > 0x7f800000)
+        return (uint16_t)(u >> 16 | 0x40);
+    return (uint16_t)((u + 0x7fff + (u >> 16 & 1)) >> 16);
+}
