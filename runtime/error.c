@@ -1,0 +1,131 @@
+/* Statuses with words. */
+#include "internal.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+const char *gradc_strerror(int status)
+{
+    static const char *const words[] = {
+        [GRADC_OK] = "success",
+        [GRADC_BAD_ARGUMENT] = "an argument is not possible",
+        [GRADC_BAD_ABI] = "header, object and library are of different versions",
+        [GRADC_TOO_SMALL] = "the block is too small for the model",
+        [GRADC_MISALIGNED] = "the block is not aligned as the model needs",
+        [GRADC_CPU] = "this processor lacks an instruction set of the object",
+        [GRADC_RANGE] = "a value is outside its range",
+        [GRADC_NONFINITE] = "NaN or infinity",
+        [GRADC_BAD_STATE] = "calls out of order, or the handle is in use",
+        [GRADC_IO] = "a file operation failed",
+        [GRADC_FORMAT] = "a file is not what it should be",
+        [GRADC_MEMORY] = "no memory",
+        [GRADC_MISMATCH] = "a file and a model disagree",
+    };
+    int known = (int)(sizeof words / sizeof words[0]);
+    return status >= 0 && status < known ? words[status] : "not a status of gradc";
+}
+
+uint32_t gradc_abi_version(void)
+{
+    return GRADC_ABI;
+}
+
+const char *gradc_version(void)
+{
+    return GRADC_VERSION;
+}
+
+/* Names in messages come from files: no control character may reach a terminal, and a text that
+ * was cut must not end inside a UTF-8 character. */
+static void make_printable(char *text, size_t room)
+{
+    size_t n = strlen(text);
+    for (size_t i = 0; i < n; i++) {
+        unsigned char c = (unsigned char)text[i];
+        if (c < 0x20 || c == 0x7f)
+            text[i] = '?';
+    }
+    if (n + 1 < room)
+        return;
+    while (n > 0 && ((unsigned char)text[n - 1] & 0xC0) == 0x80)
+        n--;
+    if (n > 0 && (unsigned char)text[n - 1] >= 0xC0)
+        n--;
+    text[n] = '\0';
+}
+
+static void fill(gradc_error *e, int status, const char *format, va_list args)
+{
+    e->status = status;
+    e->system = 0;
+    e->position = -1;
+    e->column = 0;
+    vsnprintf(e->text, sizeof e->text, format, args);
+    make_printable(e->text, sizeof e->text);
+}
+
+int gr_fail(gradc_error *e, int status, const char *format, ...)
+{
+    if (e == NULL)
+        return status;
+    va_list args;
+    va_start(args, format);
+    fill(e, status, format, args);
+    va_end(args);
+    return status;
+}
+
+int gr_fail_at(gradc_error *e, int status, int64_t position, const char *format, ...)
+{
+    if (e == NULL)
+        return status;
+    va_list args;
+    va_start(args, format);
+    fill(e, status, format, args);
+    va_end(args);
+    e->position = position;
+    return status;
+}
+
+int gr_fail_system(gradc_error *e, int error_number, const char *format, ...)
+{
+    if (e == NULL)
+        return GRADC_IO;
+    va_list args;
+    va_start(args, format);
+    fill(e, GRADC_IO, format, args);
+    va_end(args);
+    char buffer[128];
+    const char *words = strerror_r(error_number, buffer, sizeof buffer);
+    size_t n = strlen(e->text);
+    snprintf(e->text + n, sizeof e->text - n, ": %s", words);
+    e->system = error_number;
+    return GRADC_IO;
+}
+
+int gr_fail_memory(gradc_error *e, const char *what, int64_t bytes)
+{
+    return gr_fail(e, GRADC_MEMORY, "no memory for %s (%lld bytes)", what, (long long)bytes);
+}
+
+int gr_ok(gradc_error *e)
+{
+    if (e != NULL)
+        *e = (gradc_error){.status = GRADC_OK, .position = -1};
+    return GRADC_OK;
+}
+
+void gr_prefix(gradc_error *e, const char *prefix)
+{
+    if (e == NULL)
+        return;
+    char text[sizeof e->text];
+    memcpy(text, e->text, sizeof text);
+    size_t n = strlen(prefix);
+    if (n > sizeof text / 2)
+        n = sizeof text / 2;
+    memcpy(e->text, prefix, n);
+    snprintf(e->text + n, sizeof e->text - n, ": %.*s", (int)(sizeof text - n - 3), text);
+    make_printable(e->text, sizeof e->text);
+}
