@@ -13,7 +13,7 @@ cd "$(dirname "$0")/.." || exit 3
 . tests/setup.sh
 
 need_build
-need check
+need check g++ binutils
 if [ -n "${CI:-}" ]; then
     say "machine: $(uname -srm), $(cores) cores"
 fi
