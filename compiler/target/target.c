@@ -1,0 +1,25 @@
+/* The list of targets. */
+#include <string.h>
+#include "target.h"
+
+static const Target *const targets[] = {&target_cpu};
+
+const Target *target_find(const char *name)
+{
+    for (size_t i = 0; i < sizeof targets / sizeof *targets; i++)
+        if (strcmp(targets[i]->name, name) == 0)
+            return targets[i];
+    return NULL;
+}
+
+bool target_emit(Ctx *cx, const Program *p, const TargetOptions *o, ObjectFile *out)
+{
+    const char *name = o->target != NULL ? o->target : "cpu";
+    const Target *t = target_find(name);
+    if (t == NULL) {
+        Diag *d = diag_error(cx, E0701, NO_SPAN, "there is no target `%s`", name);
+        diag_help(cx, d, "targets are: cpu");
+        return false;
+    }
+    return t->emit(cx, p, o, p->arena, out);
+}

@@ -1,0 +1,63 @@
+/* Targets: what turns a Program into an object file and its header.
+ *
+ * A target sees kernels and calls, never a graph. What it can do is data (Caps),
+ * read by cluster and plan before anything is emitted. */
+#ifndef GRADC_TARGET_TARGET_H
+#define GRADC_TARGET_TARGET_H
+
+#include "../kernel/program.h"
+
+/* Zero (NULL, 0, false) is the default of every field. */
+typedef struct TargetOptions {
+    const char *target;   /* "cpu" */
+    const char *cpu;      /* "native" (default), "baseline", a level (x86-64-v3) or a CPU's name */
+    const char *triple;   /* x86_64 or aarch64; ELF, Mach-O or COFF; default: this machine */
+    int32_t threads_max;  /* default 8; lanes that the object's scratch has room for */
+    bool want_ir;         /* LLVM IR as text, into ObjectFile.ir */
+    bool want_asm;        /* assembly as text, into ObjectFile.assembly */
+    bool no_lines;        /* no DWARF line tables */
+    const char *header_extra; /* C text put before the header's last line, or NULL */
+} TargetOptions;
+
+/* Results of one emission; all in one arena. */
+typedef struct ObjectFile {
+    const unsigned char *bytes; /* the relocatable object, as written to disk */
+    size_t n_bytes;
+    const char *header;         /* C99 and C++ text of NAME.h */
+    const char *ir, *assembly;  /* NULL unless wanted */
+    const char *cpu;            /* "cpu:znver3" */
+    int32_t n_kernels;          /* kernel functions in the object */
+} ObjectFile;
+
+typedef struct Target {
+    const char *name;
+    /* What the target can do under these options; kept in `arena`.
+     * fails: NULL, after reporting an unknown CPU or triple. */
+    const Caps *(*caps)(Ctx *cx, const TargetOptions *o, Arena *arena);
+    /* fails: false, after a report. */
+    bool (*emit)(Ctx *cx, const Program *p, const TargetOptions *o, Arena *arena, ObjectFile *out);
+} Target;
+
+extern const Target target_cpu;
+
+/* The target of this name, or NULL. */
+const Target *target_find(const char *name);
+
+/* Emits `p`, lowered with the caps of the same options, into p->arena.
+ * fails: false, after a report: unknown target, CPU or triple, LLVM's own error. */
+bool target_emit(Ctx *cx, const Program *p, const TargetOptions *o, ObjectFile *out);
+
+/* ---- the object in this process (cpu/jit.c) --------------------------------- */
+
+struct gradc_model;
+typedef struct Loaded Loaded;
+
+/* Links the very bytes that a build writes into this process. `model` is the
+ * Program's name.   fails: NULL, after a report. */
+Loaded *cpu_load(Ctx *cx, const ObjectFile *object, const char *model);
+const struct gradc_model *loaded_model(const Loaded *l);
+/* Address of an exported symbol ("mlp_step"), or NULL. */
+void *loaded_symbol(Loaded *l, const char *name);
+void cpu_unload(Loaded *l);
+
+#endif
