@@ -1,0 +1,50 @@
+/* Packing: rectangles with fixed times and free offsets, as low as can be.
+ * Known to the files of this folder alone; knows nothing of plans.
+ *
+ * Time is cut into sections, numbered from 0; an item is alive from section `from`
+ * to section `to`, inclusive, and takes bytes [offset, offset + size). An item whose
+ * tail is freed early (a smaller value has taken over its storage) has parts: from
+ * section part.from on it takes part.size bytes only, at the same offset. Sizes fall
+ * from part to part, so that of two items the tallest common moment is the
+ * first one. */
+#ifndef GRADC_PLAN_PACK_H
+#define GRADC_PLAN_PACK_H
+
+#include "../base/arena.h"
+
+typedef struct PackPart {
+    int32_t from;
+    int64_t size;
+} PackPart;
+
+typedef struct PackItem {
+    int32_t from, to;
+    int32_t n_parts;
+    const PackPart *part; /* ascending */
+    int64_t size;         /* in section `from` */
+    int64_t offset;       /* the result */
+} PackItem;
+
+typedef struct Pack {
+    Arena *arena; /* scratch */
+    int32_t n, n_sections;
+    PackItem *item;
+    int64_t bound;  /* most bytes alive in a section: no packing is lower */
+    int64_t height; /* of the offsets in item[]; INT64_MAX before the first */
+} Pack;
+
+int64_t pack_size(const PackItem *it, int32_t section);
+
+/* Sets bound from the items. */
+void pack_bound(Pack *k);
+
+/* Tries orders and fits until one reaches the bound, and keeps the lowest.
+ * gives: item[].offset, height. Deterministic. */
+void pack_greedy(Pack *k);
+
+/* Lowers the height, if it is above the bound, by searching over packings, as far as
+ * `work` elementary operations go. Deterministic.
+ * requires: a packing. */
+void pack_search(Pack *k, int64_t work);
+
+#endif

@@ -1,0 +1,12 @@
+/* Placement with a limit of one's own; plan_place() is for everybody else. */
+#ifndef GRADC_PLAN_PLACE_H
+#define GRADC_PLAN_PLACE_H
+
+#include "plan.h"
+
+enum { PLACE_WORK = 50000000 };
+
+/* plan_place(), where the search may take `work` elementary operations. */
+void plan_place_effort(Plan *p, int64_t work);
+
+#endif
