@@ -71,11 +71,14 @@ typedef struct Plan {
     int32_t peak_step;    /* the first step at which live_peak is reached */
 } Plan;
 
-/* Live ranges, frees and shared storage of the given order of steps.
- * requires: every value is written before it is read (pinned, inputs: from the start). */
+/* Live ranges, frees and shared storage of the given order of steps; lane_bytes (at least
+ * what it is already), live_peak and peak_step. Values that are not in the block get offset -1.
+ * requires: every value is written before it is read (pinned, inputs, staging: from the
+ *           start); all bytes together below 2^62. */
 void plan_liveness(Plan *p);
 
-/* Offsets of every range, workspace and the lanes, aligned to BLOCK_ALIGN.
+/* Offsets of every range, workspace and the lanes, aligned to BLOCK_ALIGN; the lanes
+ * lie first, at p->base rounded up, so that all entries agree on them.
  * gives: p->peak, as near to p->live_peak as the effort finds. Deterministic.
  * source: the placement part of MiniMalloc (Moffitt & Feldman, ASPLOS 2023) for the idea of
  *         searching over orders with lower bounds by time section. */
@@ -85,12 +88,19 @@ void plan_place(Plan *p);
  * NULL, or what is wrong ("step 12 reads `x` after step 9 wrote `y` over it"). */
 const char *plan_check(const Plan *p, Arena *scratch);
 
-/* Bytes live at p->peak_step (or at `step`), by role. */
+/* Bytes live at `step` (-1: at p->peak_step), by role; ROLE_PADDING is what rounding
+ * up to BLOCK_ALIGN adds, and pinned storage that the plan has no values for. The sum is
+ * what is live at that step; p->peak less live_peak are holes. */
 void plan_by_role(const Plan *p, int32_t step, int64_t bytes[N_ROLES]);
 
 /* Text: schedule with lifetimes, peak by role, the ten largest values; the JSON
- * has all of it. */
-void plan_print(const Plan *p, bool schedule, Text *to);
-void plan_json(const Plan *p, Text *to);
+ * has all of it. Lines of origins are given where `cx` has their sources (NULL: none). */
+void plan_print(const Ctx *cx, const Plan *p, bool schedule, Text *to);
+void plan_json(const Ctx *cx, const Plan *p, Text *to);
+
+/* Whether the entry runs in `budget_bytes` (0 or less: no limit).
+ * fails: false, after reporting both figures: the budget (set at `at`, or NO_SPAN) and the
+ *        smallest that works. Of several entries, ask about the one with the largest peak. */
+bool plan_fits(Ctx *cx, const Plan *p, int64_t budget_bytes, Span at);
 
 #endif
