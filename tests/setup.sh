@@ -46,6 +46,14 @@ apt_get() {
         apt-get -q -o DPkg::Lock::Timeout=600 "$@"
 }
 
+# install PACKAGE...: quiet unless it fails.
+install() {
+    say "installing with apt: $*"
+    apt_output=$(apt_get install -y --no-install-recommends "$@" 2>&1) && return 0
+    printf '%s\n' "$apt_output" | tail -n 20
+    return 1
+}
+
 # Once per run, and only when something is to be installed.
 apt_update() {
     [ -n "${apt_updated:-}" ] && return 0
@@ -71,9 +79,8 @@ need() {
     has_apt || return 0
     absent=$(missing "$@")
     [ -z "$absent" ] && return 0
-    say "installing with apt: $absent"
     # shellcheck disable=SC2086  # a list of words
-    apt_update && apt_get install -y --no-install-recommends $absent >/dev/null && return 0
+    apt_update && install $absent && return 0
     die "can't install $absent
 this needs root (or sudo) and a package source. As root:
     apt-get install $absent"
@@ -91,9 +98,8 @@ want() {
             return 1
         }
     done
-    say "installing with apt: $absent"
     # shellcheck disable=SC2086
-    apt_get install -y --no-install-recommends $absent >/dev/null
+    install $absent
 }
 
 # has_llvm VERSION: its tools and its C headers are there.
