@@ -28,29 +28,33 @@ typedef struct Unpack {
 } Unpack;
 
 /* The last four bytes of the file are the unpacked size modulo 2^32: a guess for the first
- * allocation, no more. */
+ * allocation, no more. The bytes on top keep an exact guess from looking full. */
 static int64_t size_hint(const Unpack *u)
 {
     int64_t hint = 0;
     if (u->n >= 18)
         for (int i = 0; i < 4; i++)
             hint |= (int64_t)u->packed[u->n - 4 + i] << (8 * i);
-    if (hint == 0)
-        hint = 4096;
-    return hint < u->most ? hint : u->most;
+    return hint + 64;
 }
 
+static int too_much(const Unpack *u)
+{
+    return gr_fail_at(u->e, GRADC_FORMAT, u->at,
+                      "%s unpacks to more than the %lld bytes that its size allows", u->name,
+                      (long long)u->most);
+}
+
+/* More room, up to one byte more than is allowed: that byte tells "all" from "too much". */
 static int grow(Unpack *u)
 {
-    int64_t room = u->room;
-    if (room >= u->most)
-        return gr_fail_at(u->e, GRADC_FORMAT, u->at,
-                          "%s unpacks to more than the %lld bytes that its size allows", u->name,
-                          (long long)u->most);
-    if (room == 0)
-        room = size_hint(u);
-    else if (!size_mul(room, 2, &room) || room > u->most)
-        room = u->most;
+    int64_t room = u->room == 0 ? size_hint(u) : u->room;
+    if (u->size > u->most)
+        return too_much(u);
+    if (u->room > 0 && !size_mul(room, 2, &room))
+        room = u->most + 1;
+    if (room > u->most)
+        room = u->most + 1;
     uint8_t *out = gr_resize(u->out, room);
     if (out == NULL)
         return gr_fail_memory(u->e, u->name, room);
@@ -68,7 +72,7 @@ static int bad_data(const Unpack *u, const z_stream *z, int code)
 {
     if (code == Z_MEM_ERROR)
         return gr_fail_memory(u->e, u->name, 1 << 15);
-    if (code == Z_BUF_ERROR)
+    if (code == Z_BUF_ERROR || code == Z_OK)
         return gr_fail_at(u->e, GRADC_FORMAT, u->at, "%s: the gzip data end too early", u->name);
     return gr_fail_at(u->e, GRADC_FORMAT, u->at, "%s: damaged gzip data near byte %lld: %s",
                       u->name, (long long)u->at, z->msg != NULL ? z->msg : "cannot be unpacked");
@@ -78,40 +82,22 @@ static int bad_data(const Unpack *u, const z_stream *z, int code)
 static int unpack_member(Unpack *u, z_stream *z)
 {
     for (;;) {
-        if (u->size == u->room) {
-            /* full: the member may end here without another byte, which one spare byte tells */
-            uint8_t spare;
-            z->next_out = &spare;
-            z->avail_out = u->room == 0 ? 0 : 1;
-        } else {
-            z->next_out = u->out + u->size;
-            z->avail_out = portion(u->room - u->size);
-        }
-        uInt in = portion(u->n - u->at), out = z->avail_out;
-        bool probing = u->size == u->room && u->room > 0;
-        if (u->room == 0) {
-            int status = grow(u);
-            if (status != GRADC_OK)
-                return status;
-            continue;
-        }
+        int status = u->size == u->room ? grow(u) : GRADC_OK;
+        if (status != GRADC_OK)
+            return status;
+        uInt in = portion(u->n - u->at), room = portion(u->room - u->size);
         z->next_in = (Bytef *)(uintptr_t)(u->packed + u->at);
         z->avail_in = in;
+        z->next_out = u->out + u->size;
+        z->avail_out = room;
         int code = inflate(z, Z_NO_FLUSH);
+        bool stuck = z->avail_in == in && z->avail_out == room;
         u->at += in - z->avail_in;
-        int64_t made = out - z->avail_out;
-        if (probing && made > 0) {
-            uint8_t byte = *(z->next_out - 1);
-            int status = grow(u);
-            if (status != GRADC_OK)
-                return status;
-            u->out[u->size] = byte;
-        }
-        u->size += made;
+        u->size += room - z->avail_out;
         if (code == Z_STREAM_END)
-            return GRADC_OK;
-        if (code != Z_OK || (made == 0 && in == z->avail_in))
-            return bad_data(u, z, code == Z_OK ? Z_BUF_ERROR : code);
+            return u->size > u->most ? too_much(u) : GRADC_OK;
+        if (code != Z_OK || stuck)
+            return bad_data(u, z, code);
     }
 }
 
