@@ -34,7 +34,7 @@ typedef struct Buffer {
     int64_t elems, bytes;
     int64_t offset;      /* bytes from the start of the block; -1: not in the block */
     int32_t input;       /* ROLE_INPUT, ROLE_STAGING: index of the input, else -1 */
-    int32_t storage;     /* buffers that share memory on purpose (in place) name the same */
+    int32_t storage;     /* buffers that share memory on purpose (in place) name the same; -1: alone */
     const void *literal; /* ROLE_CONSTANT: elems of dtype */
     const Origin *origin;
 } Buffer;
@@ -146,17 +146,30 @@ typedef struct Caps {
 /* Finds or adds a kernel that is the same but for its name. */
 int32_t program_kernel(Program *p, Kernel *k);
 
-/* Runs an entry with the interpreter. K_EXACT runs in `block`, at the planned
- * offsets; K_WIDE and K_DUAL give each storage its own array. Inputs and results as
- * in the ABI (NULL result: not wanted). Tangents (K_DUAL): `in_tangent` of the inputs and
- * `pinned_tangent` of the tensors, doubles, NULL is zero. */
+/* Buffers, entries with their calls, then the kernels: `--emit kernels`. */
+void program_print(const Program *p, Text *to);
+
+/* Runs entries with the interpreter. K_EXACT runs in one block of arena_bytes at the
+ * planned offsets, with inputs and constants outside of it, so that a wrong
+ * placement shows; beyond the pinned bytes the block starts full of NaN. K_WIDE and
+ * K_DUAL give each storage an array of its own. What is pinned lasts from run to
+ * run. `arena` must outlive the Judge. */
 typedef struct Judge Judge;
 Judge *judge_open(const Program *p, KMode mode, Arena *arena);
-/* Elements of a buffer between runs: exact bytes, or doubles / int64_t. */
+/* Elements of a buffer between runs: exact bytes, or doubles / int64_t. In
+ * K_EXACT an input is what the last run was given (NULL before). */
 void *judge_data(Judge *j, int32_t buffer);
+/* K_DUAL: tangents of a float buffer (NULL for others), zero at first. Those of inputs and
+ * pinned buffers are set by the caller before a run, and last. */
 double *judge_tangent(Judge *j, int32_t buffer);
-/* in: one pointer for each input, in the ABI's dtypes (floats of wide mode are
- * widened from them). rows: valid rows, 0 is all. Returns a GRADC_ status. */
+
+/* The statuses of runtime/abi.h that judge_run can return, under the same numbers. */
+enum { RUN_OK = 0, RUN_BAD_ARGUMENT = 1, RUN_RANGE = 6 };
+
+/* in: one pointer for each input, in the ABI's dtypes (floats of the wide modes are
+ * widened from them); only what the entry reads need be there. rows: valid rows, 0
+ * is all. Nothing runs unless RUN_OK: RUN_BAD_ARGUMENT for an unknown entry, an input
+ * that is NULL, too many rows; RUN_RANGE for an integer outside of its range. */
 int judge_run(Judge *j, const char *entry, const void *const *in, int64_t rows);
 
 #endif

@@ -1,0 +1,97 @@
+/* Programs: role names, shared kernels, the listing of `--emit kernels`. */
+#include "program.h"
+
+static const char *const role_text[N_ROLES] = {
+    [ROLE_PARAM] = "parameters",    [ROLE_OPTIMIZER] = "optimizer",
+    [ROLE_STATE] = "state",         [ROLE_SCALAR] = "scalars",
+    [ROLE_GRADIENT] = "gradients",  [ROLE_ACTIVATION] = "activations",
+    [ROLE_CONSTANT] = "constants",  [ROLE_INPUT] = "inputs",
+    [ROLE_STAGING] = "staging",     [ROLE_OUTPUT] = "outputs",
+    [ROLE_WORKSPACE] = "workspace", [ROLE_LANES] = "lane scratch",
+    [ROLE_HANDLE] = "handle",       [ROLE_PADDING] = "padding",
+};
+
+const char *role_name(Role r)
+{
+    return r < N_ROLES ? role_text[r] : "?";
+}
+
+/* Kernels are few hundred at most: a scan that compares sizes first is enough. */
+int32_t program_kernel(Program *p, Kernel *k)
+{
+    for (int i = 0; i < p->kernel.n; i++)
+        if (kernel_same(p->kernel.at[i], k))
+            return i;
+    vec_push(p->arena, &p->kernel, k);
+    return p->kernel.n - 1;
+}
+
+/* ---- listing ------------------------------------------------------------------ */
+
+static void print_buffer(const Program *p, int32_t i, Text *to)
+{
+    const Buffer *b = &p->buffer.at[i];
+    text_add(to, "  #%d %s: %s[", i, b->name != NULL ? b->name : "", dtype_name(b->dtype));
+    for (int d = 0; d < b->rank; d++)
+        text_add(to, "%s%lld", d > 0 ? "," : "", (long long)b->shape[d]);
+    text_add(to, "] %s", role_name(b->role));
+    if (b->offset >= 0)
+        text_add(to, " at %lld, %lld bytes", (long long)b->offset, (long long)b->bytes);
+    text_char(to, '\n');
+}
+
+/* "#12 + 640 + 32*t0", t0 being the index of the outermost loop call. */
+static void print_operand(const Program *p, const Operand *o, Text *to)
+{
+    text_add(to, "%s#%d", p->buffer.at[o->buffer].name, o->buffer);
+    if (o->base != 0)
+        text_add(to, " + %lld", (long long)o->base);
+    for (int d = 0; d < MAX_LOOP_DEPTH; d++)
+        if (o->step[d] != 0)
+            text_add(to, " + %lld*t%d", (long long)o->step[d], d);
+}
+
+static void print_calls(const Program *p, const Call *call, int32_t n, int indent, int loops,
+                        Text *to)
+{
+    for (int32_t i = 0; i < n; i++) {
+        const Call *c = &call[i];
+        text_add(to, "%*s", 2 * indent, "");
+        if (c->kind == CALL_KERNEL) {
+            text_add(to, "%s(", p->kernel.at[c->kernel]->name);
+            for (int32_t o = 0; o < c->n_ops; o++) {
+                text_add(to, o > 0 ? ", " : "");
+                print_operand(p, &c->op[o], to);
+            }
+            text_add(to, ") kernel %d%s%s\n", c->kernel, c->label != NULL ? " # " : "",
+                     c->label != NULL ? c->label : "");
+            continue;
+        }
+        if (c->kind == CALL_LOOP) {
+            text_add(to, "loop t%d < %lld {\n", loops, (long long)c->count);
+        } else {
+            text_add(to, "guard ");
+            print_operand(p, &c->flag, to);
+            text_add(to, " {\n");
+        }
+        print_calls(p, c->body, c->n_body, indent + 1, loops + (c->kind == CALL_LOOP), to);
+        text_add(to, "%*s}\n", 2 * indent, "");
+    }
+}
+
+void program_print(const Program *p, Text *to)
+{
+    text_add(to, "program %s, %lld bytes, %lld of them pinned\n\nbuffers\n", p->name,
+             (long long)p->arena_bytes, (long long)p->pinned_bytes);
+    for (int i = 0; i < p->buffer.n; i++)
+        print_buffer(p, i, to);
+    for (int i = 0; i < p->entry.n; i++) {
+        const Entry *e = &p->entry.at[i];
+        text_add(to, "\nentry %s, peak %lld bytes\n", e->name, (long long)e->peak_bytes);
+        print_calls(p, e->call, e->n_calls, 1, 0, to);
+    }
+    for (int i = 0; i < p->kernel.n; i++) {
+        text_add(to, "\n# kernel %d\n", i);
+        kernel_print(p->kernel.at[i], to);
+    }
+}
