@@ -13,15 +13,6 @@
  * keeps: the order of roots. */
 void simplify(Ctx *cx, Graph *g);
 
-/* Cotangents of xs, given those of ys (REF_ZERO or NONE: zero). Appends nodes; gives
- * REF_ZERO where y does not depend on x. The rules of each op, summed over uses
- * in the order of the nodes. Used by vjp() and by grad(y, x) of the language.
- * fails: false, after reporting every use of an op without a derivative that
- *        lies on a path from xs to ys.
- * source: Griewank & Walther, Evaluating Derivatives (2008), reverse mode. */
-bool pullback(Ctx *cx, Graph *g, const Ref *ys, const Ref *cts, int n_ys, const Ref *xs, int n_xs,
-              Ref *ds);
-
 /* Appends the reverse graph of the ROOT_LOSS: a ROOT_GRADIENT for each trained
  * parameter slot of `pin` that the loss depends on (a report if it depends on
  * none of a trained parameter: E04xx warning), and for each input declared `with grad`.

@@ -1,0 +1,142 @@
+/* THE PIPELINE, read top to bottom.
+ *
+ * .model text -> tree -> a graph for each entry -> its reverse graph -> groups, one kernel
+ * each -> a plan in one block of memory -> a program -> an object file. */
+#include "compile.h"
+
+#include <string.h>
+
+#include "pass/lower.h"
+#include "pass/pass.h"
+
+const char *entry_name(EntryKind e)
+{
+    static const char *const name[] = {"init", "eval", "grad", "step"};
+    return name[e];
+}
+
+/* Verifies a graph where asked, and prints it under --dump=NAME. */
+static bool inspect(Ctx *cx, const char *stage, const Graph *g)
+{
+    if (cx->dump != NULL && (strcmp(cx->dump, stage) == 0 || strcmp(cx->dump, "all") == 0)) {
+        Text t;
+        text_init(&t, &cx->scratch);
+        graph_print(g, &t);
+        fprintf(cx->dump_to, "# %s, %s\n%s", g->name, stage, t.at);
+    }
+    if (!cx->verify)
+        return true;
+    const char *wrong = graph_verify(g, &cx->scratch);
+    if (wrong != NULL)
+        diag_error(cx, E0990, NO_SPAN, "%s graph of %s: %s", stage, g->name, wrong);
+    return wrong == NULL;
+}
+
+/* The graph of one entry, from the tree to forward, backward and update. */
+static Graph *entry_graph(Ctx *cx, Model *m, EntryKind e, bool primal_only)
+{
+    Graph *g = build(cx, m, e);                     /* tree -> primal graph             */
+    if (g == NULL)
+        return NULL;
+    simplify(cx, g);                                /* fold, share, drop dead nodes     */
+    if (!inspect(cx, "primal", g))
+        return NULL;
+    if (e == ENTRY_INIT || e == ENTRY_EVAL || primal_only)
+        return g;
+    if (!vjp(cx, g, model_pinned(m)))               /* append the reverse graph         */
+        return NULL;                                /* an op has no derivative          */
+    simplify(cx, g);
+    if (!inspect(cx, "reverse", g))
+        return NULL;
+    if (model_accumulate(m) > 1)
+        g = build_accumulate(cx, m, g);             /* micro-batches: a loop around it  */
+    if (g == NULL || (e == ENTRY_STEP && !build_update(cx, m, g)))
+        return NULL;                                /* clipping, optimizer, finite flag */
+    simplify(cx, g);
+    return inspect(cx, "joint", g) ? g : NULL;
+}
+
+bool compile_graphs(Ctx *cx, int32_t source, const Options *o, bool primal_only, Output *out)
+{
+    static const EntryKind order[] = {ENTRY_EVAL, ENTRY_GRAD, ENTRY_STEP, ENTRY_INIT};
+    Ast *ast = parse(cx, source);                   /* .model text -> tree              */
+    if (ast == NULL)
+        return false;
+    out->model = model_open(cx, ast, o->define, o->n_defines, out->arena);
+    if (out->model == NULL)
+        return false;
+    for (int i = 0; i < N_ENTRIES; i++) {           /* init last: it knows every slot   */
+        EntryKind e = order[i];
+        if (!o->entry[e] || (e == ENTRY_STEP && !model_trains(out->model)))
+            continue;
+        out->graph[e] = entry_graph(cx, out->model, e, primal_only);
+        if (out->graph[e] == NULL)
+            return false;
+    }
+    return true;
+}
+
+static Program *new_program(const Output *out)
+{
+    Program *p = NEW(out->arena, Program);
+    p->arena = out->arena;
+    p->name = model_name(out->model);
+    p->doc = model_doc(out->model);
+    p->accumulate = model_accumulate(out->model);
+    p->batch_rows = model_batch(out->model);
+    model_hash(out->model, p->hash);
+    return p;
+}
+
+static bool fits(Ctx *cx, const Options *o, const Output *out)
+{
+    if (o->budget_bytes == 0 || out->program->arena_bytes <= o->budget_bytes)
+        return true;
+    const Plan *worst = NULL;
+    for (int e = 0; e < N_ENTRIES; e++)
+        if (out->plan[e] != NULL && (worst == NULL || out->plan[e]->peak > worst->peak))
+            worst = out->plan[e];
+    return worst != NULL && plan_fits(cx, worst, o->budget_bytes, NO_SPAN);
+}
+
+bool compile_program(Ctx *cx, const Options *o, Output *out)
+{
+    const Target *target = target_find(o->target.target);
+    const Caps *caps = target == NULL ? NULL : target->caps(cx, &o->target, out->arena);
+    if (caps == NULL)
+        return false;
+    Program *p = out->program = new_program(out);
+    Clusters *c[N_ENTRIES] = {NULL};
+    int64_t lane_bytes = 0;
+    for (int e = 0; e < N_ENTRIES; e++) {
+        if (out->graph[e] == NULL)
+            continue;
+        c[e] = cluster(cx, out->graph[e], caps, out->arena); /* groups and their kernels */
+        int64_t lanes = lower_lane_bytes(c[e], caps);
+        lane_bytes = lanes > lane_bytes ? lanes : lane_bytes;
+    }
+    lower_pinned(p, model_pinned(out->model));      /* parameters, state: shared        */
+    lower_lanes(p, lane_bytes, o->threads_max);
+    for (int e = 0; e < N_ENTRIES; e++)             /* order, live ranges, offsets      */
+        if (c[e] != NULL)
+            out->plan[e] = lower_entry(cx, p, c[e], model_pinned(out->model), entry_name(e));
+    lower_finish(p);
+    return cx->n_errors == 0 && fits(cx, o, out);
+}
+
+bool compile(Ctx *cx, int32_t source, const Options *o, Output *out)
+{
+    if (!compile_graphs(cx, source, o, false, out))
+        return false;
+    if (!compile_program(cx, o, out))
+        return false;
+    return target_emit(cx, out->program, &o->target, &out->object); /* LLVM IR -> object */
+}
+
+void output_free(Output *out)
+{
+    for (int e = 0; e < N_ENTRIES; e++)
+        if (out->graph[e] != NULL)
+            graph_free(out->graph[e]);
+    arena_free(out->arena);
+}

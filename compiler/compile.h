@@ -1,0 +1,48 @@
+/* The pipeline, and what it gives. */
+#ifndef GRADC_COMPILE_H
+#define GRADC_COMPILE_H
+
+#include "front/build.h"
+#include "front/parse.h"
+#include "kernel/program.h"
+#include "plan/plan.h"
+#include "target/target.h"
+
+typedef struct Options {
+    const char *model;        /* of several in a file; NULL: the last */
+    const Define *define;     /* -D name=value */
+    int n_defines;
+    bool entry[4];            /* by EntryKind: asked for */
+    int64_t budget_bytes;     /* of the whole block; 0: no limit */
+    int32_t threads_max;      /* lanes that the block has scratch for */
+    TargetOptions target;
+} Options;
+
+/* Everything a command may want to look at. Lives in `arena`. */
+typedef struct Output {
+    Arena *arena;
+    Model *model;
+    Graph *graph[4];          /* by EntryKind: the joint graph, or NULL */
+    Plan *plan[4];
+    Program *program;
+    ObjectFile object;        /* after target_emit */
+} Output;
+
+enum { N_ENTRIES = 4 };
+const char *entry_name(EntryKind e);
+
+/* .model text -> checked graphs: all that `gradc check` and `gradc show` need. With
+ * `primal_only` the reverse graph is left out.
+ * fails: false, after reporting. */
+bool compile_graphs(Ctx *cx, int32_t source, const Options *o, bool primal_only, Output *out);
+
+/* Graphs -> plans and a program.
+ * fails: false: the budget is below the smallest peak (E0601, both figures). */
+bool compile_program(Ctx *cx, const Options *o, Output *out);
+
+/* The whole pipeline: .model text to an object file and its header. */
+bool compile(Ctx *cx, int32_t source, const Options *o, Output *out);
+
+void output_free(Output *out);
+
+#endif

@@ -1,0 +1,597 @@
+/* Kernels of groups: loops over the main node's shape, values at the outermost
+ * level where their indices are known, then the stores. */
+#include "cluster.h"
+
+#include <assert.h>
+#include <string.h>
+
+enum { MAX_RESTARTS = 24 };
+
+/* The loops of a kernel under construction, as (axis, factor) in nesting order. */
+typedef struct Nest {
+    Axis axis[MAX_AXES];
+    int n_axes;
+    int n_loops;
+    struct {
+        int axis, factor;
+    } loop[MAX_AXES * MAX_FACTORS];
+} Nest;
+
+static void nest_init(Nest *ns, const Type *t)
+{
+    memset(ns, 0, sizeof *ns);
+    ns->n_axes = t->rank;
+    for (int a = 0; a < t->rank; a++)
+        axis_init(&ns->axis[a], t->dim[a]);
+}
+
+static void nest_number(Nest *ns)
+{
+    ns->n_loops = 0;
+    for (int a = 0; a < ns->n_axes; a++)
+        for (int f = 0; f < ns->axis[a].n; f++) {
+            ns->axis[a].loop[f] = 0;
+            if (ns->axis[a].factor[f] == 1 && ns->axis[a].extent == 1)
+                continue;
+            ns->loop[ns->n_loops].axis = a;
+            ns->loop[ns->n_loops].factor = f;
+            ns->n_loops++;
+        }
+}
+
+static Val *nest_val(Nest *ns, int loop)
+{
+    return &ns->axis[ns->loop[loop].axis].loop[ns->loop[loop].factor];
+}
+
+static void nest_open(Nest *ns, Kernel *k, int loop)
+{
+    int64_t extent = ns->axis[ns->loop[loop].axis].factor[ns->loop[loop].factor];
+    *nest_val(ns, loop) = k_par(k, extent);
+}
+
+/* The index of a member of shape t, seen from the main shape: its axes are the
+ * leading ones of the main shape, or 1. */
+static void nest_index(const Nest *ns, const Type *t, KAff *idx)
+{
+    for (int a = 0; a < t->rank; a++)
+        idx[a] = t->dim[a] == 1 ? k_aff(0) : axis_index(&ns->axis[a]);
+}
+
+/* How many of the nest's loops an index needs: one more than the innermost one in it;
+ * -1 if it holds anything that is not a loop of the nest. */
+static int nest_level(Nest *ns, const KAff *idx, int n)
+{
+    int level = 0;
+    for (int a = 0; a < n; a++)
+        for (int i = 0; i < idx[a].n; i++) {
+            int l = 0;
+            while (l < ns->n_loops && *nest_val(ns, l) != idx[a].t[i].v)
+                l++;
+            if (l == ns->n_loops)
+                return -1;
+            if (l + 1 > level)
+                level = l + 1;
+        }
+    return level;
+}
+
+/* ---- loop groups ------------------------------------------------------- */
+
+/* A value that is known at an outer level, to be computed there. The index is in
+ * the numbering of the traced kernel, whose loops are 1, 2, ... */
+typedef struct Hoist {
+    Ref ref;
+    int level;
+    KAff idx[MAX_RANK];
+} Hoist;
+
+typedef struct LoopBuild {
+    Clusters *c;
+    Group *gr;
+    Nest nest;
+    Elem e;
+    VEC(Hoist) hoist;
+    Val traced[MAX_AXES * MAX_FACTORS]; /* loop's Val in the traced kernel */
+} LoopBuild;
+
+static int out_level(LoopBuild *b, Ref r)
+{
+    const Type *t = type_of(b->c->g, r);
+    int level = 0;
+    for (int l = 0; l < b->nest.n_loops; l++) {
+        int a = b->nest.loop[l].axis;
+        if (a < t->rank && t->dim[a] != 1)
+            level = l + 1;
+    }
+    return level;
+}
+
+static void set_here(LoopBuild *b)
+{
+    Group *gr = b->gr;
+    Ref *here = NEW_ARRAY(b->c->arena, Ref, gr->out.n + gr->reduce.n);
+    int n = 0;
+    for (int i = 0; i < gr->out.n; i++)
+        here[n++] = gr->out.at[i].ref;
+    for (int i = 0; i < gr->reduce.n; i++)
+        here[n++] = gr->reduce.at[i];
+    b->e.here = here;
+    b->e.n_here = n;
+}
+
+static bool hoist_known(const LoopBuild *b, const Request *q, int n)
+{
+    for (int i = 0; i < b->hoist.n; i++) {
+        const Hoist *h = &b->hoist.at[i];
+        bool same = h->ref == q->ref;
+        for (int a = 0; a < n && same; a++)
+            same = k_aff_equal(&h->idx[a], &q->idx[a]);
+        if (same)
+            return true;
+    }
+    return false;
+}
+
+/* Operands before users: by Ref. */
+static void hoist_add(LoopBuild *b, const Request *q, int level, int rank)
+{
+    Hoist h = {.ref = q->ref, .level = level};
+    for (int a = 0; a < rank; a++)
+        h.idx[a] = q->idx[a];
+    vec_push(b->c->arena, &b->hoist, h);
+    for (int i = b->hoist.n - 1; i > 0 && b->hoist.at[i - 1].ref > b->hoist.at[i].ref; i--) {
+        Hoist t = b->hoist.at[i];
+        b->hoist.at[i] = b->hoist.at[i - 1];
+        b->hoist.at[i - 1] = t;
+    }
+}
+
+/* First run: everything inside all loops, to see which values need only the outer ones. */
+static Trouble loop_trace(LoopBuild *b)
+{
+    const Graph *g = b->c->g;
+    Kernel *k = kernel_new(b->c->arena, K_LOOP, "trace");
+    elem_init(&b->e, k, g, b->c->arena, b->c->stored);
+    set_here(b);
+    nest_number(&b->nest);
+    for (int l = 0; l < b->nest.n_loops; l++) {
+        nest_open(&b->nest, k, l);
+        b->traced[l] = *nest_val(&b->nest, l);
+    }
+    b->e.tracing = true;
+    for (int i = 0; i < b->gr->out.n && b->e.trouble == FINE; i++) {
+        KAff idx[MAX_RANK];
+        Ref r = b->gr->out.at[i].ref;
+        nest_index(&b->nest, type_of(g, r), idx);
+        elem_at(&b->e, r, idx);
+    }
+    if (b->e.trouble != FINE)
+        return b->e.trouble;
+    b->hoist.n = 0;
+    for (int i = 0; i < b->e.request.n; i++) {
+        Request *q = &b->e.request.at[i];
+        int n = rank(g, q->ref);
+        int level = nest_level(&b->nest, q->idx, n);
+        if (level < 0 || level == b->nest.n_loops || q->bounded || op_of(g, q->ref) == OP_const)
+            continue;
+        if (!hoist_known(b, q, n))
+            hoist_add(b, q, level, n);
+    }
+    return FINE;
+}
+
+static void translate(LoopBuild *b, const KAff *from, int n, KAff *to)
+{
+    for (int a = 0; a < n; a++) {
+        to[a] = k_aff(from[a].base);
+        for (int i = 0; i < from[a].n; i++) {
+            int l = 0;
+            while (b->traced[l] != from[a].t[i].v)
+                l++;
+            KAff term = k_aff_val(*nest_val(&b->nest, l), from[a].t[i].coef);
+            to[a] = k_aff_add(to[a], term);
+        }
+    }
+}
+
+static void store_out(LoopBuild *b, int i)
+{
+    const Graph *g = b->c->g;
+    Ref r = b->gr->out.at[i].ref;
+    const Type *t = type_of(g, r);
+    KAff idx[MAX_RANK];
+    nest_index(&b->nest, t, idx);
+    Val v = elem_at(&b->e, r, idx);
+    if (b->e.trouble != FINE)
+        return;
+    int buf = elem_out_buffer(&b->e, r, i, t->dtype, type_elems(t));
+    k_store(b->e.k, buf, elem_linear(t, idx), v);
+}
+
+static void at_level(LoopBuild *b, int level)
+{
+    for (int i = 0; i < b->hoist.n && b->e.trouble == FINE; i++) {
+        const Hoist *h = &b->hoist.at[i];
+        if (h->level != level)
+            continue;
+        KAff idx[MAX_RANK];
+        translate(b, h->idx, rank(b->c->g, h->ref), idx);
+        elem_at(&b->e, h->ref, idx);
+    }
+    for (int i = 0; i < b->gr->out.n && b->e.trouble == FINE; i++)
+        if (out_level(b, b->gr->out.at[i].ref) == level)
+            store_out(b, i);
+}
+
+static Trouble loop_build(LoopBuild *b, const char *name)
+{
+    Kernel *k = kernel_new(b->c->arena, K_LOOP, name);
+    elem_init(&b->e, k, b->c->g, b->c->arena, b->c->stored);
+    set_here(b);
+    nest_number(&b->nest);
+    for (int level = 0; level <= b->nest.n_loops; level++) {
+        at_level(b, level);
+        if (b->e.trouble != FINE)
+            return b->e.trouble;
+        if (level < b->nest.n_loops)
+            nest_open(&b->nest, k, level);
+    }
+    if (b->nest.n_loops > 0)
+        k_end(k, *nest_val(&b->nest, 0));
+    k_finish(k);
+    return FINE;
+}
+
+static void keep_operands(Group *gr, Arena *arena, const Elem *e)
+{
+    gr->operand.n = 0;
+    for (int i = 0; i < e->operand.n; i++) {
+        GroupOperand o = {.ref = e->operand.at[i], .out = e->operand_out.at[i]};
+        vec_push(arena, &gr->operand, o);
+    }
+}
+
+/* "sum_exp": the ops that matter most, for symbols and listings. */
+static const char *group_name(const Clusters *c, const Group *gr)
+{
+    const char *first = optab[op_of(c->g, gr->anchor)]->name;
+    Ref last = gr->out.n > 0 ? gr->out.at[gr->out.n - 1].ref : gr->anchor;
+    const char *second = optab[op_of(c->g, last)]->name;
+    if (last == gr->anchor)
+        return first;
+    return arena_printf(c->arena, "%s_%s", first, second);
+}
+
+static Trouble lower_loops(Clusters *c, Group *gr, Ref *store_first)
+{
+    LoopBuild b = {.c = c, .gr = gr};
+    nest_init(&b.nest, type_of(c->g, gr->main));
+    const char *name = group_name(c, gr);
+    for (int i = 0; i < MAX_RESTARTS; i++) {
+        Trouble t = loop_trace(&b);
+        if (t == FINE)
+            t = loop_build(&b, name);
+        if (t == FINE) {
+            keep_operands(gr, c->arena, &b.e);
+            gr->kernel = kernel_coalesce(c->arena, b.e.k);
+            return FINE;
+        }
+        *store_first = b.e.store_first;
+        if (t != WANTS_CUT || !axis_cut(b.nest.axis, b.nest.n_axes, b.e.cut_loop, b.e.cut_by))
+            return WANTS_STORE;
+    }
+    return WANTS_STORE;
+}
+
+/* ---- contractions ------------------------------------------------------ */
+
+enum { XMAP = 0, YMAP = 1, LEAF_MIN = 512, LEAVES = 16, LEAF_OUT_MAX = 65536, LEAF_K_MIN = 2048 };
+
+typedef struct ConBuild {
+    Clusters *c;
+    Group *gr;
+    Ref con;
+    int n_out, n_index;
+    Nest nest;                 /* loops of the main node */
+    Axis sum[MAX_AXES];        /* summed indices */
+    KAff index[MAX_AXES];      /* each index of the contraction over the loops */
+    int role[MAX_AXES * MAX_FACTORS];
+    int a_map;                 /* which operand is A: XMAP or YMAP */
+    Elem e;
+} ConBuild;
+
+static bool map_has(const Attr *map, int index)
+{
+    for (int d = 0; d < map->n; d++)
+        for (int i = 0; i < map->map[d].n; i++)
+            if (map->map[d].index[i] == index)
+                return true;
+    return false;
+}
+
+/* Where the main node wants the sum: the contraction's indices over the loops. */
+static Trouble con_trace(ConBuild *b)
+{
+    const Graph *g = b->c->g;
+    Kernel *k = kernel_new(b->c->arena, K_LOOP, "trace");
+    elem_init(&b->e, k, g, b->c->arena, b->c->stored);
+    nest_number(&b->nest);
+    for (int l = 0; l < b->nest.n_loops; l++)
+        nest_open(&b->nest, k, l);
+    Ref here[64];
+    int n = 0;
+    for (int i = 0; i < b->gr->out.n && n < 64; i++)
+        here[n++] = b->gr->out.at[i].ref;
+    b->e.here = here;
+    b->e.n_here = n;
+    b->e.tracing = true;
+    b->e.sum_of = b->con;
+    b->e.sum = k_const(k, type_of(g, b->con)->dtype, 0);
+    KAff idx[MAX_RANK];
+    nest_index(&b->nest, type_of(g, b->gr->main), idx);
+    elem_at(&b->e, b->gr->main, idx);
+    if (b->e.trouble != FINE)
+        return b->e.trouble;
+    bool found = false;
+    for (int i = 0; i < b->e.request.n; i++) {
+        const Request *q = &b->e.request.at[i];
+        if (q->ref != b->con)
+            continue;
+        for (int a = 0; a < b->n_out; a++) {
+            if (found && !k_aff_equal(&b->index[a], &q->idx[a]))
+                return WANTS_STORE;
+            b->index[a] = q->idx[a];
+        }
+        found = true;
+    }
+    assert(found);
+    return FINE;
+}
+
+/* The contraction's result index that a loop moves; -1 none, -2 several. */
+static int index_of_loop(const ConBuild *b, Val v)
+{
+    int found = -1;
+    for (int a = 0; a < b->n_out; a++)
+        for (int i = 0; i < b->index[a].n; i++)
+            if (b->index[a].t[i].v == v)
+                found = found == -1 || found == a ? a : -2;
+    return found;
+}
+
+/* B, M or N for every loop; the side with the fastest loop is N. */
+static bool con_roles(ConBuild *b)
+{
+    const Attr *at = node(b->c->g, b->con)->attr;
+    const Attr *x = &at[2], *y = &at[3];
+    int side[MAX_AXES * MAX_FACTORS];
+    int fastest = -1;
+    for (int l = 0; l < b->nest.n_loops; l++) {
+        int i = index_of_loop(b, *nest_val(&b->nest, l));
+        if (i < 0)
+            return false;
+        bool in_x = map_has(x, i), in_y = map_has(y, i);
+        side[l] = in_x && in_y ? 2 : in_x ? XMAP : YMAP;
+        if (side[l] != 2)
+            fastest = side[l];
+    }
+    b->a_map = fastest == XMAP ? YMAP : XMAP;
+    for (int l = 0; l < b->nest.n_loops; l++)
+        b->role[l] = side[l] == 2 ? K_B : side[l] == b->a_map ? K_M : K_N;
+    return true;
+}
+
+static void con_dims(ConBuild *b, Kernel *k)
+{
+    Val old[MAX_AXES * MAX_FACTORS], now[MAX_AXES * MAX_FACTORS];
+    for (int l = 0; l < b->nest.n_loops; l++)
+        old[l] = *nest_val(&b->nest, l);
+    for (int r = K_B; r <= K_N; r++)
+        for (int l = 0; l < b->nest.n_loops; l++)
+            if (b->role[l] == r) {
+                int a = b->nest.loop[l].axis, f = b->nest.loop[l].factor;
+                now[l] = k_dim(k, (KRole)r, b->nest.axis[a].factor[f]);
+            }
+    for (int a = 0; a < b->n_out; a++) {
+        KAff x = k_aff(b->index[a].base);
+        for (int i = 0; i < b->index[a].n; i++)
+            for (int l = 0; l < b->nest.n_loops; l++)
+                if (old[l] == b->index[a].t[i].v)
+                    x = k_aff_add(x, k_aff_val(now[l], b->index[a].t[i].coef));
+        b->index[a] = x;
+    }
+    for (int l = 0; l < b->nest.n_loops; l++)
+        *nest_val(&b->nest, l) = now[l];
+    for (int s = 0; s < b->n_index - b->n_out; s++) {
+        Axis *ax = &b->sum[s];
+        for (int f = 0; f < ax->n; f++)
+            ax->loop[f] = ax->extent == 1 ? 0 : k_dim(k, K_K, ax->factor[f]);
+        b->index[b->n_out + s] = axis_index(ax);
+    }
+}
+
+static Val con_operand(ConBuild *b, int map)
+{
+    const Graph *g = b->c->g;
+    const Attr *m = &node(g, b->con)->attr[2 + map];
+    Ref r = arg(g, b->con, map);
+    KAff idx[MAX_RANK];
+    for (int d = 0; d < m->n; d++) {
+        idx[d] = k_aff(m->map[d].base);
+        for (int i = 0; i < m->map[d].n; i++) {
+            KAff t = k_aff_scale(b->index[m->map[d].index[i]], m->map[d].coef[i]);
+            idx[d] = k_aff_add(idx[d], t);
+        }
+    }
+    elem_forget(&b->e, 0);
+    return elem_at_bounded(&b->e, r, idx, 0);
+}
+
+/* Long sums with few results are cut, so that lanes can share them. From shapes alone. */
+static int64_t con_leaf(const ConBuild *b)
+{
+    int64_t k = 1, out = type_elems(type_of(b->c->g, b->con));
+    for (int s = 0; s < b->n_index - b->n_out; s++)
+        k *= b->sum[s].extent;
+    if (out > LEAF_OUT_MAX || k < LEAF_K_MIN)
+        return 0;
+    int64_t leaf = (k + LEAVES - 1) / LEAVES;
+    leaf = (leaf + 15) / 16 * 16;
+    return leaf < LEAF_MIN ? LEAF_MIN : leaf;
+}
+
+static void con_store(ConBuild *b, int i)
+{
+    const Graph *g = b->c->g;
+    Ref r = b->gr->out.at[i].ref;
+    const Type *t = type_of(g, r);
+    KAff idx[MAX_RANK];
+    if (r == b->con)
+        memcpy(idx, b->index, sizeof(KAff) * (size_t)b->n_out);
+    else
+        nest_index(&b->nest, t, idx);
+    Val v = elem_at(&b->e, r, idx);
+    if (b->e.trouble != FINE)
+        return;
+    int buf = elem_out_buffer(&b->e, r, i, t->dtype, type_elems(t));
+    k_store(b->e.k, buf, elem_linear(t, idx), v);
+}
+
+static Trouble con_build(ConBuild *b, const char *name)
+{
+    const Graph *g = b->c->g;
+    if (!con_roles(b))
+        return WANTS_STORE;
+    Kernel *k = kernel_new(b->c->arena, K_CONTRACT, name);
+    elem_init(&b->e, k, g, b->c->arena, b->c->stored);
+    con_dims(b, k);
+    k_section_a(k);
+    Val va = con_operand(b, b->a_map);
+    if (b->e.trouble != FINE)
+        return b->e.trouble;
+    k_section_b(k, va);
+    Val vb = con_operand(b, 1 - b->a_map);
+    if (b->e.trouble != FINE)
+        return b->e.trouble;
+    elem_forget(&b->e, 0);
+    b->e.sum = k_epilogue(k, vb, type_of(g, b->con)->dtype, con_leaf(b));
+    b->e.sum_of = b->con;
+    Ref here[64];
+    int n = 0;
+    for (int i = 0; i < b->gr->out.n && n < 64; i++)
+        here[n++] = b->gr->out.at[i].ref;
+    b->e.here = here;
+    b->e.n_here = n;
+    for (int i = 0; i < b->gr->out.n && b->e.trouble == FINE; i++)
+        con_store(b, i);
+    if (b->e.trouble != FINE)
+        return b->e.trouble;
+    k_finish(k);
+    return FINE;
+}
+
+static bool con_cut(ConBuild *b)
+{
+    return axis_cut(b->nest.axis, b->nest.n_axes, b->e.cut_loop, b->e.cut_by) ||
+           axis_cut(b->sum, b->n_index - b->n_out, b->e.cut_loop, b->e.cut_by);
+}
+
+static Trouble lower_contract(Clusters *c, Group *gr, Ref *store_first)
+{
+    ConBuild b = {.c = c, .gr = gr, .con = gr->anchor};
+    const Attr *at = node(c->g, gr->anchor)->attr;
+    b.n_out = rank(c->g, gr->anchor);
+    b.n_index = b.n_out + at[1].n;
+    for (int s = 0; s < at[1].n; s++)
+        axis_init(&b.sum[s], at[1].ints[s]);
+    nest_init(&b.nest, type_of(c->g, gr->main));
+    const char *name = group_name(c, gr);
+    for (int i = 0; i < MAX_RESTARTS; i++) {
+        Trouble t = con_trace(&b);
+        if (t == FINE)
+            t = con_build(&b, name);
+        if (t == FINE) {
+            keep_operands(gr, c->arena, &b.e);
+            gr->kernel = kernel_coalesce(c->arena, b.e.k);
+            return FINE;
+        }
+        *store_first = b.e.store_first;
+        if (t != WANTS_CUT || !con_cut(&b))
+            return WANTS_STORE;
+    }
+    return WANTS_STORE;
+}
+
+/* ---- opaque ops -------------------------------------------------------- */
+
+static Trouble lower_opaque(Clusters *c, Group *gr, Ref *store_first)
+{
+    Elem e;
+    const Op *op = optab[op_of(c->g, gr->anchor)];
+    Kernel *k = kernel_new(c->arena, K_LOOP, op->name);
+    elem_init(&e, k, c->g, c->arena, c->stored);
+    e.here = &gr->anchor;
+    e.n_here = 1;
+    int out[8];
+    assert(gr->out.n <= 8);
+    for (int i = 0; i < gr->out.n; i++) {
+        const Type *t = type_of(c->g, gr->out.at[i].ref);
+        out[i] = elem_out_buffer(&e, gr->out.at[i].ref, i, t->dtype, type_elems(t));
+    }
+    op->kernel(&e, gr->anchor, out);
+    *store_first = e.store_first;
+    if (e.trouble != FINE)
+        return WANTS_STORE;
+    k_finish(k);
+    keep_operands(gr, c->arena, &e);
+    gr->kernel = k;
+    return FINE;
+}
+
+Trouble group_lower(Clusters *c, Group *gr, Ref *store_first)
+{
+    *store_first = NONE;
+    switch (gr->kind) {
+    case GROUP_LOOP:
+        return lower_loops(c, gr, store_first);
+    case GROUP_CONTRACT:
+        return lower_contract(c, gr, store_first);
+    case GROUP_OPAQUE:
+        return lower_opaque(c, gr, store_first);
+    case GROUP_SCAN:
+        break;
+    }
+    return FINE;
+}
+
+void trace_node(const Clusters *c, Ref r, const Ref *here, int n_here, Trace *t)
+{
+    Nest ns;
+    nest_init(&ns, type_of(c->g, r));
+    memset(t, 0, sizeof *t);
+    for (int i = 0; i < MAX_RESTARTS; i++) {
+        Elem e;
+        Kernel *k = kernel_new(c->arena, K_LOOP, "trace");
+        elem_init(&e, k, c->g, c->arena, c->stored);
+        e.here = here;
+        e.n_here = n_here;
+        e.tracing = true;
+        nest_number(&ns);
+        for (int l = 0; l < ns.n_loops; l++)
+            nest_open(&ns, k, l);
+        KAff idx[MAX_RANK];
+        nest_index(&ns, type_of(c->g, r), idx);
+        elem_at(&e, r, idx);
+        t->trouble = e.trouble;
+        t->store_first = e.store_first;
+        t->kernel = k;
+        t->n_axes = ns.n_axes;
+        t->n_loops = ns.n_loops;
+        memcpy(t->axis, ns.axis, sizeof ns.axis);
+        t->request.at = e.request.at;
+        t->request.n = e.request.n;
+        if (e.trouble != WANTS_CUT || !axis_cut(ns.axis, ns.n_axes, e.cut_loop, e.cut_by))
+            return;
+    }
+}
