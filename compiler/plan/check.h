@@ -1,0 +1,58 @@
+/* Inside of the checker; the planner includes nothing of this. */
+#ifndef GRADC_PLAN_CHECK_H
+#define GRADC_PLAN_CHECK_H
+
+#include "bytemap.h"
+#include "plan.h"
+
+/* What is known of a range during the replay. */
+typedef struct Track {
+    int32_t last_use; /* step of the last read so far, or of the store */
+    int32_t taker;    /* range that took over its bytes, or -1 */
+    bool opened, took_over, counted, freed;
+    bool guarded; /* its store may be skipped */
+    bool given;   /* it is there before the first step */
+} Track;
+
+typedef struct Check {
+    const Plan *p;
+    Arena *arena;
+    const char *error;
+    int64_t end;       /* of the highest byte, rounded up */
+    ByteMap map;       /* writers: ranges, or workspace_of(step) */
+    int32_t *order;    /* ranges by value, then by first step */
+    int32_t *next;     /* by value: where in order[] its next store is */
+    int32_t *current;  /* by value: the range that a read means, or -1 */
+    int32_t *place_of; /* by value: the first pinned value in the same place */
+    int32_t *writer;   /* by value that is a place: the value stored there last, or -1 */
+    int32_t *written;  /* by value that is a place: the step of that store */
+    Track *track;      /* by range */
+    int64_t live, live_peak;
+    int32_t peak_step;
+} Check;
+
+/* Keeps the first complaint; returns false. */
+bool check_fail(Check *c, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+const char *check_name(const Check *c, int32_t value);
+const char *check_range_name(const Check *c, int32_t range);
+/* A writer of the map: "`x`", "the workspace of step 3". */
+const char *check_writer_name(const Check *c, int32_t writer);
+
+int64_t check_range_bytes(const Check *c, int32_t range);
+int64_t check_whole_blocks(int64_t bytes);
+
+/* Not pinned, not of the caller: has ranges. */
+bool check_in_block(const PlanValue *v);
+
+enum { FIRST_WORKSPACE = -2 };
+static inline int32_t workspace_of(int32_t step)
+{
+    return FIRST_WORKSPACE - step;
+}
+
+/* All that can be said of a plan without running it: indices, sizes, alignment,
+ * bounds, pinned storage. gives: c->end, c->place_of. */
+bool check_form(Check *c);
+
+#endif
