@@ -1,0 +1,235 @@
+"""Times gradc beside PyTorch and JAX: one step of training, in the same run.
+
+    python bench.py                         every row that takes under a second, 1 thread
+    python bench.py lenet gpt-tiny --threads 1 2 --peers torch-eager torch-compile jax
+    python bench.py --all --rounds 3        every row
+    python bench.py --check                 losses only: the same weights and data as PyTorch
+
+Every measurement is a process of its own, pinned to as many cores as it has threads; rounds
+interleave gradc and its peers, and the median of the rounds' medians counts. A ratio above 1
+means that gradc is faster. Lines of JSON go to --out (build/bench/results.jsonl).
+"""
+import argparse
+import json
+import os
+import platform
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+ROOT = os.path.dirname(os.path.dirname(HERE))
+PEERS = os.path.join(HERE, "peers")
+
+# row -> (file in models/, what it is called with)
+ROWS = {
+    "mlp-784-500-10": ("mlp", dict(batch=500, hidden=500)),
+    "mlp-784-256-10": ("mlp", dict(batch=64, hidden=256)),
+    "lenet": ("lenet", {}),
+    "resnet8": ("resnet8", {}),
+    "conv-fashion": ("conv-fashion", {}),
+    "gpt-tiny": ("gpt-tiny", {}),
+    "gpt2-124m-b4-t64": ("gpt2", dict(batch=4, ctx=64)),
+    "gpt2-124m-b4-t256": ("gpt2", dict(batch=4, ctx=256)),
+    "mobilenetv2-b1-all": ("mobilenetv2-all", dict(batch=1)),
+    "mobilenetv2-b1-sparse": ("mobilenetv2-sparse", dict(batch=1)),
+    "mobilenetv2-b8-all": ("mobilenetv2-all", dict(batch=8)),
+    "mobilenetv2-b8-sparse": ("mobilenetv2-sparse", dict(batch=8)),
+    "rnn-1000": ("rnn-1000", {}),
+    "attention-b4-t1024": ("attention", dict(batch=4, ctx=1024)),
+    "attention-b1-t4096": ("attention", dict(batch=1, ctx=4096)),
+}
+LONG = [r for r in ROWS if r.startswith(("gpt2", "attention"))]
+
+
+def gradc_args(row):
+    model, constants = ROWS[row]
+    args = [os.path.join(HERE, "models", model + ".model")]
+    for name, value in constants.items():
+        args += ["-D", f"{name}={value}"]
+    return args
+
+
+def cpu():
+    """The processor's name and its vector units."""
+    name, flags = platform.processor() or platform.machine(), set()
+    with open("/proc/cpuinfo") as f:
+        for line in f:
+            key, _, value = line.partition(":")
+            if key.strip() == "model name":
+                name = value.strip()
+            if key.strip() in ("flags", "Features"):
+                flags = set(value.split())
+    units = [u for u in ("avx2", "fma", "avx512f", "avx512_bf16", "amx_tile", "asimd", "sve") if u in flags]
+    return f"{name} ({' '.join(units)})"
+
+
+def command(args, threads, limit):
+    """The last line of a pinned process's output, as JSON; None after a message."""
+    cores = sorted(os.sched_getaffinity(0))[:threads]
+    try:
+        done = subprocess.run(args, capture_output=True, text=True, timeout=limit,
+                              preexec_fn=lambda: os.sched_setaffinity(0, cores))
+    except subprocess.TimeoutExpired:
+        print(f"took longer than {limit} s: {' '.join(args)}", file=sys.stderr)
+        return None
+    if done.returncode or not done.stdout.strip():
+        print(f"status {done.returncode}: {' '.join(args)}\n{done.stderr[-1500:]}", file=sys.stderr)
+        return None
+    text = done.stdout.strip()
+    return json.loads(text if text.startswith("{") and "\n{" not in text else text.splitlines()[-1])
+
+
+def number(value, key="median"):
+    """step_ms is a number, or an object with median, min and p90."""
+    return value.get(key) if isinstance(value, dict) else value
+
+
+def time_gradc(args, row, threads):
+    got = command([args.gradc, "bench", *gradc_args(row), "--threads", str(threads), "--json"],
+                  threads, args.limit)
+    if got is None:
+        return None
+    step = got["step_ms"]
+    return dict(got, model=row, peer="gradc", threads=threads, median_ms=number(step),
+                min_ms=number(step, "min"), p90_ms=number(step, "p90"),
+                rss_peak_mb=round(got["peak_rss_bytes"] / 2 ** 20, 1))
+
+
+def time_peer(args, row, threads, peer):
+    return command([args.python, os.path.join(PEERS, "run.py"), row, "--peer", peer,
+                    "--threads", str(threads), "--seconds", str(args.seconds)], threads, args.limit)
+
+
+def measure(args):
+    """All rounds of all rows: (row, threads, who) -> measurements."""
+    found = {}
+    os.makedirs(os.path.dirname(args.out), exist_ok=True)
+    with open(args.out, "a") as out:
+        for n in range(args.rounds):
+            for row in args.rows:
+                for threads in args.threads:
+                    for who in args.who:
+                        begin = time.time()
+                        got = time_gradc(args, row, threads) if who == "gradc" else \
+                            time_peer(args, row, threads, who)
+                        if got is None:
+                            continue
+                        found.setdefault((row, threads, who), []).append(got)
+                        out.write(json.dumps(dict(got, round=n)) + "\n")
+                        out.flush()
+                        if args.verbose:
+                            print(f"round {n + 1} {row} {threads} {who}: {got['median_ms']} ms "
+                                  f"({time.time() - begin:.0f} s)", file=sys.stderr)
+    return found
+
+
+def middle(measurements, key):
+    values = [m[key] for m in measurements or [] if m.get(key) is not None]
+    return statistics.median(values) if values else None
+
+
+def show(value, form):
+    return form % value if value is not None else "-"
+
+
+def table(args, found):
+    """The text that is printed: a line a row and thread count."""
+    peers = [w for w in args.who if w != "gradc"]
+    versions = {w: m[0].get("version") for (_, _, w), m in found.items()}
+    print(f"CPU: {cpu()}, {' and '.join(map(str, args.threads))} threads of {len(os.sched_getaffinity(0))} cores")
+    print("gradc " + subprocess.run([args.gradc, "--version"], capture_output=True,
+                                    text=True).stdout.strip().removeprefix("gradc "))
+    for peer in peers:
+        print(f"{peer} {versions.get(peer, '-')}")
+    print(f"{args.rounds} rounds, interleaved; ms of one training step (median, min, p90); "
+          "ratio: peer / gradc")
+    head = f"{'model':24} {'thr':>3} {'gradc':>9} {'min':>9} {'p90':>9} {'arena MiB':>9} {'obj KiB':>7} " \
+           f"{'compile':>8}"
+    print(head + "".join(f" {p:>13} {'ratio':>6}" for p in peers))
+    for row in args.rows:
+        for threads in args.threads:
+            mine = found.get((row, threads, "gradc"))
+            step = middle(mine, "median_ms")
+            arena, size = middle(mine, "arena_bytes"), middle(mine, "object_bytes")
+            line = f"{row:24} {threads:3} {show(step, '%9.3f'):>9} " \
+                   f"{show(middle(mine, 'min_ms'), '%9.3f'):>9} " \
+                   f"{show(middle(mine, 'p90_ms'), '%9.3f'):>9} " \
+                   f"{show(arena and arena / 2 ** 20, '%9.2f'):>9} " \
+                   f"{show(size and size / 1024, '%7.0f'):>7} " \
+                   f"{show(middle(mine, 'compile_ms'), '%8.0f'):>8}"
+            for peer in peers:
+                other = middle(found.get((row, threads, peer)), "median_ms")
+                ratio = other / step if other and step else None
+                line += f" {show(other, '%13.3f'):>13} {show(ratio, '%6.2f'):>6}"
+            print(line)
+
+
+def check(args):
+    """The first loss of every row from the same weights and data as PyTorch's."""
+    passed = failed = skipped = 0
+    for row in args.rows:
+        if row.startswith("attention"):
+            print(f"skipped: {row}: the peers have no loss there")
+            skipped += 1
+            continue
+        with tempfile.TemporaryDirectory() as folder:
+            subprocess.run([args.python, os.path.join(PEERS, "run.py"), row, "--peer", "torch-eager",
+                            "--export", folder], check=True)
+            inputs = []
+            for name in sorted(os.listdir(folder)):
+                path = os.path.join(folder, name)
+                inputs += ["--weights", path] if name == "weights.safetensors" else \
+                    ["--in", f"{name.removesuffix('.npy')}={path}"]
+            mine = command([args.gradc, "run", *gradc_args(row), *inputs, "--json"], 1, args.limit)
+        other = command([args.python, os.path.join(PEERS, "run.py"), row, "--peer", "torch-eager",
+                         "--first"], 1, args.limit)
+        good = False
+        if mine and other:
+            a, b = mine["loss"], other["loss_first"]
+            good = abs(a - b) <= 1e-5 * abs(b)
+            print(f"{row}: loss {a}, PyTorch {b}")
+        passed, failed = passed + good, failed + (not good)
+        if not good:
+            print(f"FAILED: {row}")
+    print(f"passed={passed} failed={failed} skipped={skipped}")
+    return 1 if failed else 0
+
+
+def arguments():
+    a = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    a.add_argument("rows", nargs="*", metavar="ROW", help=", ".join(ROWS))
+    a.add_argument("--all", action="store_true", help="the rows that take long, too")
+    a.add_argument("--threads", type=int, nargs="+", default=[1])
+    a.add_argument("--peers", nargs="*", default=["torch-eager"],
+                   choices=["torch-eager", "torch-compile", "jax"])
+    a.add_argument("--rounds", type=int, default=3)
+    a.add_argument("--seconds", type=float, default=2.0, help="of timed steps of a peer")
+    a.add_argument("--limit", type=float, default=400, help="seconds for one measurement")
+    a.add_argument("--gradc", default=os.path.join(ROOT, "build", "gradc"))
+    a.add_argument("--python", default=sys.executable, help="one that has torch and jax")
+    a.add_argument("--out", default=os.path.join(ROOT, "build", "bench", "results.jsonl"))
+    a.add_argument("--check", action="store_true")
+    a.add_argument("--verbose", action="store_true")
+    args = a.parse_args()
+    unknown = set(args.rows) - set(ROWS)
+    if unknown:
+        a.error(f"no row {' '.join(sorted(unknown))}")
+    args.rows = args.rows or [r for r in ROWS if args.all or r not in LONG]
+    args.gradc = os.path.abspath(args.gradc)
+    args.who = ["gradc", *args.peers]
+    return args
+
+
+def main():
+    args = arguments()
+    if args.check:
+        return check(args)
+    table(args, measure(args))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
