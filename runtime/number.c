@@ -139,25 +139,46 @@ static bool reads_back(const char *s, double value, bool narrow)
     return narrow ? (float)v == (float)value : v == value;
 }
 
+/* "1e+02" as "100", "1.5e-05" as "0.000015": without exponent where that is readable. */
+static void without_exponent(char *s, size_t size, double value, int digits)
+{
+    const char *e = strchr(s, 'e');
+    if (e == NULL)
+        return;
+    int exponent = atoi(e + 1);
+    if (exponent < -5 || exponent > 15) /* up to here every whole double prints exactly */
+        return;
+    int decimals = digits - 1 - exponent;
+    snprintf(s, size, "%.*f", decimals > 0 ? decimals : 0, value);
+    put_point(s);
+}
+
+static void shortest(char *s, size_t size, double value, bool narrow)
+{
+    int most = narrow ? 9 : 17, k = 1;
+    for (; k <= most; k++) {
+        snprintf(s, size, "%.*g", k, value);
+        put_point(s);
+        if (reads_back(s, value, narrow))
+            break;
+    }
+    without_exponent(s, size, value, k);
+}
+
 char *gradc_format(char *out, size_t size, double value, int digits)
 {
     char s[64];
-    bool narrow = digits < 0;
     if (size == 0)
         return out;
-    if (!isfinite(value)) {
-        snprintf(out, size, "%s", isnan(value) ? "nan" : value < 0 ? "-inf" : "inf");
-        return out;
-    }
-    int from = digits > 0 ? digits : 1;
-    int to = digits > 0 ? digits : narrow ? 9 : 17;
-    if (from > 17)
-        from = to = 17;
-    for (int k = from; k <= to; k++) {
-        snprintf(s, sizeof s, "%.*g", k, value);
+    if (isnan(value)) {
+        snprintf(s, sizeof s, "nan");
+    } else if (isinf(value)) {
+        snprintf(s, sizeof s, value < 0 ? "-inf" : "inf");
+    } else if (digits <= 0) {
+        shortest(s, sizeof s, value, digits < 0);
+    } else {
+        snprintf(s, sizeof s, "%.*g", digits < 17 ? digits : 17, value);
         put_point(s);
-        if (k == to || reads_back(s, value, narrow))
-            break;
     }
     snprintf(out, size, "%s", s);
     return out;
