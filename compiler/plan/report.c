@@ -1,0 +1,327 @@
+/* Reports of a plan: bytes by role, text, and the answer to a budget. What is
+ * made on the way is scratch in the arena of the text. */
+#include "report.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static int64_t block_bytes(int64_t bytes)
+{
+    return align_up(bytes, BLOCK_ALIGN);
+}
+
+static int64_t range_bytes(const Plan *p, int32_t r)
+{
+    return p->value[p->range[r].value].bytes;
+}
+
+/* The first step at which the range has bytes of its own: one that is written over
+ * another range shares them in the step of the write. */
+static int32_t counted_from(const Plan *p, int32_t r)
+{
+    return p->range[r].from + (p->range[r].storage != r);
+}
+
+int64_t *report_live(const Plan *p, Arena *arena)
+{
+    int64_t *live = NEW_ARRAY(arena, int64_t, p->n_steps + 2);
+    for (int32_t r = 0; r < p->n_ranges; r++) {
+        live[counted_from(p, r)] += block_bytes(range_bytes(p, r));
+        live[p->range[r].to + 1] -= block_bytes(range_bytes(p, r));
+    }
+    int64_t sum = block_bytes(p->base) + p->threads_max * p->lane_bytes;
+    for (int32_t s = 0; s < p->n_steps; s++) {
+        sum += live[s];
+        live[s] = sum + block_bytes(p->step[s].workspace);
+    }
+    return live;
+}
+
+int32_t *report_taken(const Plan *p, Arena *arena)
+{
+    int32_t *taken = NEW_ARRAY(arena, int32_t, p->n_ranges);
+    int32_t *last = NEW_ARRAY(arena, int32_t, p->n_ranges);
+    for (int32_t r = 0; r < p->n_ranges; r++) {
+        int32_t storage = p->range[r].storage;
+        taken[r] = storage == r ? -1 : last[storage];
+        last[storage] = r;
+    }
+    return taken;
+}
+
+/* ---- by role ------------------------------------------------------------------ */
+
+typedef struct Pin {
+    int64_t offset, bytes;
+    int32_t value;
+} Pin;
+
+static int by_offset(const void *a, const void *b)
+{
+    const Pin *x = a, *y = b;
+    if (x->offset != y->offset)
+        return x->offset < y->offset ? -1 : 1;
+    return (x->value > y->value) - (x->value < y->value);
+}
+
+/* Pinned storage: what lies before the first value is the handle (HANDLE_BYTES at
+ * most); two values in one place count once. */
+static void pinned_by_role(const Plan *p, int64_t bytes[N_ROLES])
+{
+    ArenaMark mark = arena_mark(p->arena);
+    Pin *pin = NEW_ARRAY(p->arena, Pin, p->n_values);
+    int32_t n = 0;
+    for (int32_t v = 0; v < p->n_values; v++)
+        if (p->value[v].pinned && p->value[v].bytes > 0)
+            pin[n++] = (Pin){p->value[v].offset, p->value[v].bytes, v};
+    qsort(pin, (size_t)n, sizeof *pin, by_offset);
+    int64_t first = n > 0 ? pin[0].offset : p->base;
+    int64_t rest = block_bytes(p->base);
+    bytes[ROLE_HANDLE] = first < HANDLE_BYTES ? first : HANDLE_BYTES;
+    rest -= bytes[ROLE_HANDLE];
+    for (int32_t i = 0; i < n; i++)
+        if (i == 0 || pin[i].offset != pin[i - 1].offset) {
+            bytes[p->value[pin[i].value].role] += pin[i].bytes;
+            rest -= pin[i].bytes;
+        }
+    bytes[ROLE_PADDING] += rest;
+    arena_reset(p->arena, mark);
+}
+
+static void add_role(int64_t bytes[N_ROLES], Role role, int64_t n)
+{
+    bytes[role] += n;
+    bytes[ROLE_PADDING] += block_bytes(n) - n;
+}
+
+void plan_by_role(const Plan *p, int32_t step, int64_t bytes[N_ROLES])
+{
+    memset(bytes, 0, N_ROLES * sizeof *bytes);
+    pinned_by_role(p, bytes);
+    bytes[ROLE_LANES] += p->threads_max * p->lane_bytes;
+    int32_t s = step < 0 ? p->peak_step : step;
+    if (s >= p->n_steps)
+        return;
+    add_role(bytes, ROLE_WORKSPACE, p->step[s].workspace);
+    for (int32_t r = 0; r < p->n_ranges; r++)
+        if (counted_from(p, r) <= s && s <= p->range[r].to)
+            add_role(bytes, p->value[p->range[r].value].role, range_bytes(p, r));
+}
+
+/* ---- pieces of text -------------------------------------------------------------- */
+
+const char *report_line(const Ctx *cx, const Origin *o, Arena *arena)
+{
+    for (; cx != NULL && o != NULL; o = o->parent) {
+        if (o->span.file < 0 || o->span.file >= cx->source.n)
+            continue;
+        const Source *s = cx->source.at[o->span.file];
+        if (s->library)
+            continue;
+        int line, column;
+        source_position(s, o->span.from, &line, &column);
+        return arena_printf(arena, "%s:%d", s->path, line);
+    }
+    return NULL;
+}
+
+/* 13002752 as "13,002,752". */
+static const char *exact(Arena *a, int64_t n)
+{
+    char *digits = arena_printf(a, "%lld", (long long)n);
+    size_t length = strlen(digits);
+    char *out = arena_alloc(a, length + length / 3 + 1);
+    size_t at = 0;
+    for (size_t i = 0; i < length; i++) {
+        if (i > 0 && (length - i) % 3 == 0)
+            out[at++] = ',';
+        out[at++] = digits[i];
+    }
+    return out;
+}
+
+/* 13002752 as "12.4 MiB": three digits, by integers alone, for one text anywhere. */
+static const char *human(Arena *a, int64_t n)
+{
+    static const char unit[] = "KMGTP";
+    if (n < 1024)
+        return arena_printf(a, "%lld B", (long long)n);
+    int u = 0;
+    while (u < 4 && n >= (int64_t)1000 << (10 * (u + 1)))
+        u++;
+    int64_t one = (int64_t)1 << (10 * (u + 1)), whole = n / one;
+    int places = whole >= 100 ? 0 : whole >= 10 ? 1 : 2;
+    int64_t scale = places == 0 ? 1 : places == 1 ? 10 : 100;
+    int64_t digits = whole * scale + (n % one * scale + one / 2) / one;
+    if (places == 0)
+        return arena_printf(a, "%lld %ciB", (long long)digits, unit[u]);
+    return arena_printf(a, "%lld.%0*lld %ciB", (long long)(digits / scale), places,
+                        (long long)(digits % scale), unit[u]);
+}
+
+/* Thousandths of the whole as "12.3 %". */
+static const char *share(Arena *a, int64_t part, int64_t whole)
+{
+    int64_t tenths = whole <= 0 ? 0 : (int64_t)((double)part * 1000 / (double)whole + 0.5);
+    return arena_printf(a, "%lld.%lld %%", (long long)(tenths / 10), (long long)(tenths % 10));
+}
+
+static const char *text_or(const char *s, const char *otherwise)
+{
+    return s == NULL ? otherwise : s;
+}
+
+/* ---- schedule and lifetimes -------------------------------------------------------- */
+
+enum { BAR = 32, LARGEST = 10 };
+
+/* '=' pinned storage and lanes, '#' values and workspace; the peak is BAR long. */
+static void put_bar(Text *to, int64_t fixed, int64_t live, int64_t peak)
+{
+    for (int i = 0; i < BAR; i++) {
+        double at = ((double)i + 0.5) * (double)peak / BAR;
+        text_char(to, at < (double)fixed ? '=' : at < (double)live ? '#' : ' ');
+    }
+}
+
+static void put_schedule(const Plan *p, Text *to)
+{
+    Arena *a = to->arena;
+    const int64_t *live = report_live(p, a);
+    int64_t fixed = block_bytes(p->base) + p->threads_max * p->lane_bytes;
+    text_add(to, "\nschedule (= pinned storage and lanes, # values and workspace)\n");
+    text_add(to, "  %5s  %10s\n", "step", "live");
+    for (int32_t s = 0; s < p->n_steps; s++) {
+        const PlanStep *step = &p->step[s];
+        text_add(to, "%c %5d  %10s  ", s == p->peak_step ? '>' : ' ', s, human(a, live[s]));
+        put_bar(to, fixed, live[s], p->live_peak);
+        text_add(to, "  %s", text_or(step->label, "?"));
+        if (step->workspace > 0)
+            text_add(to, ", workspace %s", human(a, step->workspace));
+        text_add(to, "%s\n", step->guarded ? ", guarded" : "");
+    }
+}
+
+static const char *steps_of(Arena *a, const PlanRange *r)
+{
+    return arena_printf(a, "%d-%d", r->from, r->to);
+}
+
+static void put_lifetimes(const Plan *p, Text *to)
+{
+    Arena *a = to->arena;
+    const int32_t *taken = report_taken(p, a);
+    text_add(to, "\nlifetimes\n  %13s  %10s  %15s  value\n", "steps", "size", "at byte");
+    for (int32_t r = 0; r < p->n_ranges; r++) {
+        const PlanRange *range = &p->range[r];
+        const PlanValue *v = &p->value[range->value];
+        text_add(to, "  %13s  %10s  %15s  %s", steps_of(a, range), human(a, v->bytes),
+                 exact(a, range->offset), text_or(v->name, "?"));
+        if (taken[r] >= 0)
+            text_add(to, ", over %s", text_or(p->value[p->range[taken[r]].value].name, "?"));
+        text_add(to, "%s\n", v->to_end ? ", a result" : "");
+    }
+}
+
+/* ---- tables ---------------------------------------------------------------------- */
+
+static void put_row(Text *to, const char *what, int64_t bytes, int64_t peak)
+{
+    Arena *a = to->arena;
+    if (bytes > 0)
+        text_add(to, "  %-14s  %10s  %18s  %8s\n", what, human(a, bytes), exact(a, bytes),
+                 share(a, bytes, peak));
+}
+
+static void put_roles(const Plan *p, Text *to)
+{
+    int64_t bytes[N_ROLES];
+    plan_by_role(p, -1, bytes);
+    text_add(to, "\npeak by role\n");
+    for (int r = 0; r < N_ROLES; r++)
+        put_row(to, role_name((Role)r), bytes[r], p->peak);
+    put_row(to, "holes", p->peak - p->live_peak, p->peak);
+    put_row(to, "all", p->peak, p->peak);
+}
+
+typedef struct Large {
+    int64_t bytes;
+    int32_t value;
+} Large;
+
+static int by_bytes(const void *a, const void *b)
+{
+    const Large *x = a, *y = b;
+    if (x->bytes != y->bytes)
+        return x->bytes > y->bytes ? -1 : 1;
+    return (x->value > y->value) - (x->value < y->value);
+}
+
+/* "12-80", "3-9, 40-44", "always". */
+static const char *life_of(const Plan *p, int32_t value, Arena *a)
+{
+    if (p->value[value].pinned)
+        return "always";
+    Text life;
+    text_init(&life, a);
+    for (int32_t r = 0; r < p->n_ranges; r++)
+        if (p->range[r].value == value)
+            text_add(&life, "%s%s", life.n > 0 ? ", " : "", steps_of(a, &p->range[r]));
+    return life.at;
+}
+
+static void put_largest(const Ctx *cx, const Plan *p, Text *to)
+{
+    Arena *a = to->arena;
+    Large *large = NEW_ARRAY(a, Large, p->n_values);
+    int32_t n = 0;
+    for (int32_t v = 0; v < p->n_values; v++)
+        if (p->value[v].bytes > 0 && p->value[v].offset >= 0)
+            large[n++] = (Large){p->value[v].bytes, v};
+    qsort(large, (size_t)n, sizeof *large, by_bytes);
+    text_add(to, "\nlargest values\n  %10s  %18s  %13s  %-14s  value\n", "size", "bytes", "steps",
+             "role");
+    for (int32_t i = 0; i < n && i < LARGEST; i++) {
+        const PlanValue *v = &p->value[large[i].value];
+        const char *line = report_line(cx, v->origin, a);
+        text_add(to, "  %10s  %18s  %13s  %-14s  %s", human(a, v->bytes), exact(a, v->bytes),
+                 life_of(p, large[i].value, a), role_name(v->role), text_or(v->name, "?"));
+        if (line != NULL)
+            text_add(to, "  %s", line);
+        if (v->reason != NULL)
+            text_add(to, "  %s", v->reason);
+        text_char(to, '\n');
+    }
+}
+
+void plan_print(const Ctx *cx, const Plan *p, bool schedule, Text *to)
+{
+    Arena *a = to->arena;
+    text_add(to, "entry %s: %d steps, %s (%s bytes)\n", text_or(p->entry, "?"), p->n_steps,
+             human(a, p->peak), exact(a, p->peak));
+    if (p->n_steps > 0)
+        text_add(to, "most is live at step %d, %s: %s (%s bytes); holes: %s bytes\n", p->peak_step,
+                 text_or(p->step[p->peak_step].label, "?"), human(a, p->live_peak),
+                 exact(a, p->live_peak), exact(a, p->peak - p->live_peak));
+    if (schedule) {
+        put_schedule(p, to);
+        put_lifetimes(p, to);
+    }
+    put_roles(p, to);
+    put_largest(cx, p, to);
+}
+
+/* ---- budget ------------------------------------------------------------------------ */
+
+bool plan_fits(Ctx *cx, const Plan *p, int64_t budget_bytes, Span at)
+{
+    if (budget_bytes <= 0 || p->peak <= budget_bytes)
+        return true;
+    Arena *a = &cx->perm;
+    Diag *d =
+        diag_error(cx, E0601, at, "the budget is %s (%s bytes), but entry `%s` needs %s (%s bytes)",
+                   human(a, budget_bytes), exact(a, budget_bytes), text_or(p->entry, "?"),
+                   human(a, p->peak), exact(a, p->peak));
+    diag_help(cx, d, "the smallest budget that works is %lld bytes", (long long)p->peak);
+    return false;
+}

@@ -1,0 +1,17 @@
+/* What the text and the JSON of a plan have in common. */
+#ifndef GRADC_PLAN_REPORT_H
+#define GRADC_PLAN_REPORT_H
+
+#include "plan.h"
+
+/* Bytes live at each step: n_steps of them, in arena. */
+int64_t *report_live(const Plan *p, Arena *arena);
+
+/* "gpt.model:14" of the innermost place that is not in the library; NULL if there is
+ * none, or cx is NULL. */
+const char *report_line(const Ctx *cx, const Origin *o, Arena *arena);
+
+/* The range that r takes its storage over from, or -1: the one before it there. */
+int32_t *report_taken(const Plan *p, Arena *arena);
+
+#endif

@@ -1,0 +1,176 @@
+/* A plan as one JSON object: everything that is known of it, in a fixed order. */
+#include "report.h"
+
+#include <math.h>
+
+static void put_string(Text *to, const char *key, const char *s)
+{
+    text_add(to, "\"%s\": ", key);
+    if (s == NULL) {
+        text_add(to, "null");
+        return;
+    }
+    text_char(to, '"');
+    text_json(to, s);
+    text_char(to, '"');
+}
+
+static void put_int(Text *to, const char *key, int64_t n)
+{
+    text_add(to, "\"%s\": %lld", key, (long long)n);
+}
+
+static void put_bool(Text *to, const char *key, bool b)
+{
+    text_add(to, "\"%s\": %s", key, b ? "true" : "false");
+}
+
+/* JSON has no infinities. */
+static void put_double(Text *to, const char *key, double x)
+{
+    text_add(to, "\"%s\": ", key);
+    if (isfinite(x))
+        text_double(to, x);
+    else
+        text_add(to, "null");
+}
+
+static void put_list(Text *to, const char *key, const int32_t *list, int32_t n)
+{
+    text_add(to, "\"%s\": [", key);
+    for (int32_t i = 0; i < n; i++)
+        text_add(to, "%s%d", i > 0 ? ", " : "", list[i]);
+    text_char(to, ']');
+}
+
+static void put_comma(Text *to)
+{
+    text_add(to, ", ");
+}
+
+static void put_roles(const Plan *p, Text *to)
+{
+    int64_t bytes[N_ROLES];
+    plan_by_role(p, -1, bytes);
+    text_add(to, "  \"by_role\": {");
+    for (int r = 0; r < N_ROLES; r++) {
+        text_add(to, "%s", r > 0 ? ", " : "");
+        put_int(to, role_name((Role)r), bytes[r]);
+    }
+    text_add(to, "},\n");
+}
+
+static void put_step(const Plan *p, int32_t s, int64_t live, Text *to)
+{
+    const PlanStep *step = &p->step[s];
+    text_add(to, "    {");
+    put_string(to, "label", step->label);
+    put_comma(to);
+    put_int(to, "live", live);
+    put_comma(to);
+    put_list(to, "reads", step->read, step->n_reads);
+    put_comma(to);
+    put_list(to, "writes", step->write, step->n_writes);
+    put_comma(to);
+    put_list(to, "frees", step->frees, step->n_frees);
+    put_comma(to);
+    put_int(to, "workspace", step->workspace);
+    put_comma(to);
+    put_int(to, "workspace_offset", step->workspace_offset);
+    put_comma(to);
+    put_int(to, "lane_bytes", step->lane_bytes);
+    put_comma(to);
+    put_double(to, "flops", step->flops);
+    put_comma(to);
+    put_double(to, "bytes_moved", step->bytes_moved);
+    put_comma(to);
+    put_bool(to, "guarded", step->guarded);
+    text_add(to, "}");
+}
+
+static void put_value(const Ctx *cx, const Plan *p, int32_t v, Text *to)
+{
+    const PlanValue *value = &p->value[v];
+    text_add(to, "    {");
+    put_string(to, "name", value->name);
+    put_comma(to);
+    put_string(to, "role", role_name(value->role));
+    put_comma(to);
+    put_int(to, "bytes", value->bytes);
+    put_comma(to);
+    put_bool(to, "pinned", value->pinned);
+    put_comma(to);
+    put_int(to, "offset", value->offset);
+    put_comma(to);
+    put_bool(to, "to_end", value->to_end);
+    put_comma(to);
+    put_string(to, "line", report_line(cx, value->origin, to->arena));
+    put_comma(to);
+    put_string(to, "reason", value->reason);
+    text_add(to, "}");
+}
+
+static void put_range(const Plan *p, int32_t r, int32_t taken, Text *to)
+{
+    const PlanRange *range = &p->range[r];
+    text_add(to, "    {");
+    put_int(to, "value", range->value);
+    put_comma(to);
+    put_int(to, "from", range->from);
+    put_comma(to);
+    put_int(to, "to", range->to);
+    put_comma(to);
+    put_int(to, "offset", range->offset);
+    put_comma(to);
+    put_int(to, "storage", range->storage);
+    put_comma(to);
+    put_int(to, "over", taken);
+    text_add(to, "}");
+}
+
+static void put_head(const Plan *p, Text *to)
+{
+    text_add(to, "{\n  ");
+    put_string(to, "entry", p->entry);
+    text_add(to, ",\n  ");
+    put_int(to, "peak", p->peak);
+    text_add(to, ",\n  ");
+    put_int(to, "live_peak", p->live_peak);
+    text_add(to, ",\n  ");
+    put_int(to, "peak_step", p->peak_step);
+    text_add(to, ",\n  ");
+    put_int(to, "holes", p->peak - p->live_peak);
+    text_add(to, ",\n  ");
+    put_int(to, "base", p->base);
+    text_add(to, ",\n  ");
+    put_int(to, "threads_max", p->threads_max);
+    text_add(to, ",\n  ");
+    put_int(to, "lane_bytes", p->lane_bytes);
+    text_add(to, ",\n  ");
+    put_int(to, "lanes_offset", p->lanes_offset);
+    text_add(to, ",\n");
+}
+
+void plan_json(const Ctx *cx, const Plan *p, Text *to)
+{
+    const int64_t *live = report_live(p, to->arena);
+    const int32_t *taken = report_taken(p, to->arena);
+    put_head(p, to);
+    put_roles(p, to);
+    text_add(to, "  \"steps\": [");
+    for (int32_t s = 0; s < p->n_steps; s++) {
+        text_add(to, "%s\n", s > 0 ? "," : "");
+        put_step(p, s, live[s], to);
+    }
+    text_add(to, "],\n  \"values\": [");
+    for (int32_t v = 0; v < p->n_values; v++) {
+        text_add(to, "%s\n", v > 0 ? "," : "");
+        put_value(cx, p, v, to);
+    }
+    text_add(to, "],\n  \"ranges\": [");
+    for (int32_t r = 0; r < p->n_ranges; r++) {
+        text_add(to, "%s\n", r > 0 ? "," : "");
+        put_range(p, r, taken[r], to);
+    }
+    text_add(to, "]\n}\n");
+}
