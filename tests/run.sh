@@ -18,6 +18,7 @@ if [ -n "${CI:-}" ]; then
     say "machine: $(uname -srm), $(cores) cores"
 fi
 mkdir -p build/log
+rm -f build/log/[0-9]*.txt
 
 passed=0 failed=0 skipped=0 broken=
 selected() {
