@@ -30,13 +30,13 @@ for name in $targets; do
     find "build-fuzz/corpus/$name" "tests/fuzz/corpus/$name" -type f -print0 2>/dev/null |
         LLVM_PROFILE_FILE=build-coverage/$name-%p.profraw \
             xargs -0 -n 2000 "build-coverage/$name" >/dev/null 2>&1
-    objects="$objects -object build-coverage/$name"
+    objects="$objects ${objects:+-object} build-coverage/$name"
 done
 "llvm-profdata$version" merge -sparse build-coverage/*.profraw -o build-coverage/all.profdata
 # shellcheck disable=SC2086
 if "llvm-cov$version" report $objects -instr-profile build-coverage/all.profdata \
-    compiler runtime >build-coverage/report.txt 2>&1; then
-    awk 'NR == 1 || /^TOTAL/ || /^(compiler|runtime)/' build-coverage/report.txt
+    -sources compiler runtime >build-coverage/report.txt 2>&1; then
+    cat build-coverage/report.txt
     ok
 else
     tail -n 5 build-coverage/report.txt
