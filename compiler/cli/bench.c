@@ -1,0 +1,99 @@
+/* gradc bench: time of a step and of a forward pass, and what they take. */
+#include "values.h"
+
+#include <stdlib.h>
+
+typedef struct Times {
+    double median, min, p90;
+} Times;
+
+static int compare(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+typedef int EntryFn(void *g, const gradc_block *in, gradc_block *out);
+
+static int time_entry(const Session *s, EntryFn *fn, Values *in, Values *out, int64_t warmup,
+                      int64_t n, Times *t)
+{
+    double *ms = malloc(sizeof *ms * (size_t)n);
+    int st = ms == NULL ? GRADC_MEMORY : GRADC_OK;
+    for (int64_t i = -warmup; i < n && st == GRADC_OK; i++) {
+        double start = now_ms();
+        st = fn(s->handle, in->block, out->block);
+        if (i >= 0)
+            ms[i] = now_ms() - start;
+    }
+    if (st == GRADC_OK) {
+        qsort(ms, (size_t)n, sizeof *ms, compare);
+        *t = (Times){ms[n / 2], ms[0], ms[n * 9 / 10]};
+    }
+    free(ms);
+    return st;
+}
+
+static void print_times(const char *name, const Times *t, bool json)
+{
+    if (json)
+        printf("\"%s\": {\"median\": %.4f, \"min\": %.4f, \"p90\": %.4f}, ", name, t->median,
+               t->min, t->p90);
+    else
+        printf("%-12s median %10.4f   min %10.4f   p90 %10.4f ms\n", name, t->median, t->min,
+               t->p90);
+}
+
+static void print_all(const Cli *c, const Session *s, int64_t threads, const Times *step,
+                      const Times *forward)
+{
+    bool json = c->cx->json;
+    if (json)
+        printf("{\"model\": \"%s\", \"target\": \"%s\", \"threads\": %lld, ", s->model->name,
+               s->model->target, (long long)threads);
+    if (s->model->step != NULL)
+        print_times("step_ms", step, json);
+    print_times("forward_ms", forward, json);
+    const char *form = json ? "\"arena_bytes\": %lld, \"peak_rss_bytes\": %lld, "
+                              "\"compile_ms\": %.1f, \"object_bytes\": %zu}\n"
+                            : "arena        %lld bytes\npeak rss     %lld bytes\n"
+                              "compile      %.1f ms\nobject       %zu bytes\n";
+    printf(form, (long long)s->model->arena_bytes, (long long)peak_rss_bytes(), s->compile_ms,
+           s->out.object.n_bytes);
+}
+
+static int bench(Cli *c, Session *s)
+{
+    int64_t seed, steps, warmup, threads;
+    int status = cli_integer(c, OPT_SEED, 0, 0, INT64_MAX, &seed);
+    if (status == EXIT_OK)
+        status = cli_integer(c, OPT_STEPS, 30, 1, 1000000, &steps);
+    if (status == EXIT_OK)
+        status = cli_integer(c, OPT_WARMUP, 3, 0, 1000000, &warmup);
+    if (status == EXIT_OK)
+        status = cli_integer(c, OPT_THREADS, 0, 1, 256, &threads);
+    if (status != EXIT_OK)
+        return status;
+    if (threads == 0)
+        threads = s->pool != NULL ? gradc_pool_lanes(s->pool) : 1;
+    Values in = inputs_make(&s->arena, s->model, (uint64_t)seed, 1);
+    Values out = results_make(&s->arena, s->model);
+    Times step = {0}, forward = {0};
+    int st = time_entry(s, s->model->eval, &in, &out, warmup, steps, &forward);
+    if (st == GRADC_OK && s->model->step != NULL)
+        st = time_entry(s, s->model->step, &in, &out, warmup, steps, &step);
+    if (st != GRADC_OK)
+        return session_failed(s, "bench", st);
+    print_all(c, s, threads, &step, &forward);
+    return EXIT_OK;
+}
+
+int command_bench(Cli *c)
+{
+    Session s;
+    int status = session_open(c, &s, false);
+    if (status == EXIT_OK)
+        status = bench(c, &s);
+    session_close(&s);
+    return status;
+}

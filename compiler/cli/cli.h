@@ -1,0 +1,120 @@
+/* The command line: one table of commands, one of options, one function a command.
+ *
+ * Data goes to stdout, messages to stderr. A command returns its exit status; only
+ * main.c leaves the program. */
+#ifndef GRADC_CLI_CLI_H
+#define GRADC_CLI_CLI_H
+
+#include "../compile.h"
+
+/* Exit status. */
+enum {
+    EXIT_OK = 0,
+    EXIT_INPUT = 1,    /* errors in the model or its data */
+    EXIT_USAGE = 2,
+    EXIT_FILE = 3,     /* a file operation failed, or a file is damaged */
+    EXIT_MEMORY = 4,   /* out of memory, or the budget is infeasible */
+    EXIT_NO_GPU = 5,
+    EXIT_INTERNAL = 70 /* a mistake in gradc */
+};
+
+typedef enum OptionId {
+#define OPTION(id, name, letter, value, commands, help) OPT_##id,
+#include "options.def"
+#undef OPTION
+    N_OPTIONS
+} OptionId;
+
+typedef struct Given {
+    OptionId id;
+    const char *value; /* NULL for a switch */
+} Given;
+
+typedef struct Cli {
+    Ctx *cx;
+    const struct Command *command;
+    VEC(Given) given;
+    VEC(const char *) operand; /* what is not an option */
+    Options options;           /* of the pipeline, from the above */
+} Cli;
+
+typedef struct Command {
+    const char *name;
+    const char *operands; /* "M.model" */
+    const char *summary;
+    int (*run)(Cli *c);
+    int min_operands, max_operands;
+    const char *examples;
+} Command;
+
+extern const Command commands[];
+extern const int n_commands;
+
+/* Parses argv[1..]; EXIT_OK, or EXIT_USAGE after a message. `*done` is set when help or
+ * the version has been printed. */
+int cli_parse(Cli *c, int argc, char **argv, bool *done);
+bool cli_has(const Cli *c, OptionId id);
+/* The last value given, or `otherwise`. */
+const char *cli_value(const Cli *c, OptionId id, const char *otherwise);
+/* The n-th value of an option that may be given several times, or NULL. */
+const char *cli_nth(const Cli *c, OptionId id, int n);
+/* A number in [lo, hi]; EXIT_USAGE after a message. */
+int cli_integer(const Cli *c, OptionId id, int64_t otherwise, int64_t lo, int64_t hi, int64_t *out);
+/* "512MiB", "1.5GiB", "4096". */
+bool parse_bytes(const char *s, int64_t *bytes);
+
+/* One sentence on stderr: "gradc: ...". */
+void say(const char *format, ...) __attribute__((format(printf, 1, 2)));
+int usage_error(const Cli *c, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+/* From options to those of the pipeline; EXIT_USAGE after a message. */
+int read_options(Cli *c);
+/* Reads the model's source: EXIT_OK and its index, or EXIT_FILE after a message. "-" is
+ * standard input. */
+int read_source(Cli *c, const char *path, int32_t *source);
+/* Exit status for what has been reported; prints the diagnostics. */
+int finish(Cli *c, bool ok);
+
+/* Files are written under a temporary name beside the final one, and renamed when
+ * all of them are there: nothing is half written. */
+typedef struct Files Files;
+Files *files_open(Arena *a);
+void files_add(Files *f, const char *path, const void *bytes, size_t n); /* "-": stdout */
+int files_commit(Files *f); /* EXIT_OK or EXIT_FILE after a message */
+void files_abandon(void);   /* removes temporary files, at exhaustion of memory too */
+
+/* A compiled model in this process: the very bytes that `build` writes. */
+typedef struct Session {
+    Output out;
+    Arena arena;
+    Loaded *loaded;
+    const struct gradc_model *model;
+    struct gradc_pool *pool;
+    void *block, *handle;
+    double compile_ms;
+} Session;
+
+/* Compiles operand 0, loads it and initialises a handle with --seed and --threads.
+ * Returns an exit status, after a message unless EXIT_OK. */
+int session_open(Cli *c, Session *s, bool wants_grad);
+void session_close(Session *s);
+/* A message for a status of the model's entries. */
+int session_failed(const Session *s, const char *what, int status);
+
+double now_ms(void);
+int64_t peak_rss_bytes(void);
+
+int command_build(Cli *c);
+int command_check(Cli *c);
+int command_show(Cli *c);
+int command_plan(Cli *c);
+int command_explain(Cli *c);
+int command_run(Cli *c);
+int command_train(Cli *c);
+int command_test(Cli *c);
+int command_bench(Cli *c);
+int command_inspect(Cli *c);
+int command_doctor(Cli *c);
+int command_fmt(Cli *c);
+
+#endif

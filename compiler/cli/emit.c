@@ -1,0 +1,425 @@
+/* Commands that compile and show: build, check, show, plan, explain, fmt. */
+#include "cli.h"
+
+#include <string.h>
+
+#include "../pass/lower.h"
+
+/* ---- from options to the pipeline ------------------------------------------- */
+
+static int read_defines(Cli *c)
+{
+    VEC(Define) d = {0};
+    const char *s;
+    for (int i = 0; (s = cli_nth(c, OPT_DEFINE, i)) != NULL; i++) {
+        const char *equals = strchr(s, '=');
+        if (equals == NULL || equals == s)
+            return usage_error(c, "-D wants NAME=VALUE, not `%s`", s);
+        Define def = {.name = intern_n(&c->cx->names, s, (size_t)(equals - s)),
+                      .value = equals + 1};
+        vec_push(&c->cx->perm, &d, def);
+    }
+    c->options.define = d.at;
+    c->options.n_defines = d.n;
+    return EXIT_OK;
+}
+
+static int read_entries(Cli *c)
+{
+    const char *list = cli_value(c, OPT_ENTRY, "init,eval,grad,step");
+    for (const char *p = list; *p != 0;) {
+        size_t n = strcspn(p, ",");
+        bool known = false;
+        for (int e = 0; e < N_ENTRIES; e++)
+            if (strlen(entry_name((EntryKind)e)) == n &&
+                strncmp(p, entry_name((EntryKind)e), n) == 0)
+                known = c->options.entry[e] = true;
+        if (!known)
+            return usage_error(c, "--entry takes init, eval, grad and step, not `%.*s`", (int)n, p);
+        p += n + (p[n] == ',');
+    }
+    c->options.entry[ENTRY_INIT] = true;
+    return EXIT_OK;
+}
+
+int read_options(Cli *c)
+{
+    Options *o = &c->options;
+    int64_t threads_max;
+    int status = cli_integer(c, OPT_THREADS_MAX, 8, 1, 256, &threads_max);
+    if (status == EXIT_OK)
+        status = read_defines(c);
+    if (status == EXIT_OK)
+        status = read_entries(c);
+    if (status != EXIT_OK)
+        return status;
+    o->threads_max = (int32_t)threads_max;
+    o->model = cli_value(c, OPT_MODEL, NULL);
+    o->target = (TargetOptions){.target = cli_value(c, OPT_TARGET, "cpu"),
+                                .cpu = cli_value(c, OPT_CPU, "native"),
+                                .triple = cli_value(c, OPT_TRIPLE, NULL),
+                                .threads_max = o->threads_max};
+    const char *budget = cli_value(c, OPT_BUDGET, NULL);
+    if (budget != NULL && !parse_bytes(budget, &o->budget_bytes))
+        return usage_error(c, "--budget wants bytes such as 4096, 512KiB or 1.5GiB, not `%s`",
+                           budget);
+    if (target_find(o->target.target) == NULL)
+        return usage_error(c, "there is no target `%s`; this gradc has: cpu", o->target.target);
+    return EXIT_OK;
+}
+
+/* ---- build ------------------------------------------------------------------- */
+
+static const char *replace_suffix(Arena *a, const char *path, const char *old, const char *with)
+{
+    size_t n = strlen(path), k = strlen(old);
+    if (n > k && strcmp(path + n - k, old) == 0)
+        n -= k;
+    return arena_printf(a, "%.*s%s", (int)n, path, with);
+}
+
+static const char *text_of_graph(Output *out, void (*print)(const Graph *, Text *))
+{
+    Text t;
+    text_init(&t, out->arena);
+    for (int e = N_ENTRIES; e-- > 0;)
+        if (out->graph[e] != NULL)
+            print(out->graph[e], &t);
+    return t.at;
+}
+
+static const char *text_of_plans(const Cli *c, Output *out, bool json)
+{
+    Text t;
+    text_init(&t, out->arena);
+    bool first = true;
+    if (json)
+        text_add(&t, "[");
+    for (int e = N_ENTRIES; e-- > 0;) {
+        if (out->plan[e] == NULL)
+            continue;
+        if (!first)
+            text_add(&t, json ? ",\n" : "\n");
+        first = false;
+        if (json)
+            plan_json(c->cx, out->plan[e], &t);
+        else
+            plan_print(c->cx, out->plan[e], true, &t);
+    }
+    if (json)
+        text_add(&t, "]\n");
+    return t.at;
+}
+
+static const char *text_of_kernels(Output *out)
+{
+    Text t;
+    text_init(&t, out->arena);
+    program_print(out->program, &t);
+    return t.at;
+}
+
+static const char *dep_text(const Cli *c, Output *out, const char *object)
+{
+    Text t;
+    text_init(&t, out->arena);
+    text_add(&t, "%s:", object);
+    for (int i = 0; i < c->cx->source.n; i++)
+        if (!c->cx->source.at[i]->library)
+            text_add(&t, " %s", c->cx->source.at[i]->path);
+    text_add(&t, "\n");
+    return t.at;
+}
+
+static const char *const kinds[] = {"graph", "plan", "kernels", "llvm-ir", "asm",
+                                    "dot",   "json", "header",  "dep"};
+static const char *const suffixes[] = {".gir", ".plan", ".kernels", ".ll",  ".s",
+                                       ".dot", ".json", ".h",       ".o.d"};
+enum { N_KINDS = sizeof kinds / sizeof *kinds };
+
+static int emit_kind(const char *spec)
+{
+    size_t n = strcspn(spec, "=");
+    for (int i = 0; i < N_KINDS; i++)
+        if (strlen(kinds[i]) == n && strncmp(kinds[i], spec, n) == 0)
+            return i;
+    return -1;
+}
+
+static const char *emit_text(Cli *c, Output *out, int kind, const char *object)
+{
+    switch (kind) {
+    case 0:
+        return text_of_graph(out, graph_print);
+    case 1:
+        return text_of_plans(c, out, false);
+    case 2:
+        return text_of_kernels(out);
+    case 3:
+        return out->object.ir;
+    case 4:
+        return out->object.assembly;
+    case 5:
+        return text_of_graph(out, graph_dot);
+    case 6:
+        return text_of_plans(c, out, true);
+    case 7:
+        return out->object.header;
+    default:
+        return dep_text(c, out, object);
+    }
+}
+
+static int want_emits(Cli *c)
+{
+    const char *s;
+    for (int i = 0; (s = cli_nth(c, OPT_EMIT, i)) != NULL; i++) {
+        int kind = emit_kind(s);
+        if (kind < 0) {
+            const char *near = nearest(s, kinds, N_KINDS);
+            return usage_error(c, "--emit does not know `%s`%s%s%s", s,
+                               near ? "; did you mean `" : "", near ? near : "", near ? "`?" : "");
+        }
+        c->options.target.want_ir |= kind == 3;
+        c->options.target.want_asm |= kind == 4;
+    }
+    return EXIT_OK;
+}
+
+static int write_outputs(Cli *c, Output *out, const char *object)
+{
+    Files *f = files_open(out->arena);
+    const char *header = replace_suffix(out->arena, object, ".o", ".h");
+    files_add(f, object, out->object.bytes, out->object.n_bytes);
+    files_add(f, header, out->object.header, strlen(out->object.header));
+    const char *s;
+    for (int i = 0; (s = cli_nth(c, OPT_EMIT, i)) != NULL; i++) {
+        int kind = emit_kind(s);
+        const char *equals = strchr(s, '=');
+        const char *path = equals != NULL
+                               ? equals + 1
+                               : replace_suffix(out->arena, object, ".o", suffixes[kind]);
+        const char *text = emit_text(c, out, kind, object);
+        files_add(f, path, text, strlen(text));
+    }
+    return files_commit(f);
+}
+
+static int64_t parameter_count(const Program *p)
+{
+    int64_t n = 0;
+    for (int i = 0; i < p->tensor.n; i++)
+        if (p->tensor.at[i].role == ROLE_PARAM)
+            n += p->buffer.at[p->tensor.at[i].buffer].elems;
+    return n;
+}
+
+static void summary(const Cli *c, const Output *out, const char *object, double ms)
+{
+    const Program *p = out->program;
+    if (cli_has(c, OPT_QUIET))
+        return;
+    if (c->cx->json) {
+        printf("{\"model\": \"%s\", \"parameters\": %lld, \"arena_bytes\": %lld, "
+               "\"object_bytes\": %zu, \"kernels\": %d, \"compile_ms\": %.1f}\n",
+               p->name, (long long)parameter_count(p), (long long)p->arena_bytes,
+               out->object.n_bytes, out->object.n_kernels, ms);
+        return;
+    }
+    fprintf(stderr, "%s: %lld parameters, %lld bytes of memory, %d kernels, %zu bytes, %.0f ms\n",
+            object, (long long)parameter_count(p), (long long)p->arena_bytes,
+            out->object.n_kernels, out->object.n_bytes, ms);
+}
+
+int command_build(Cli *c)
+{
+    double start = now_ms();
+    Arena arena = {0};
+    Output out = {.arena = &arena};
+    int32_t source;
+    int status = read_options(c);
+    if (status == EXIT_OK)
+        status = want_emits(c);
+    if (status == EXIT_OK)
+        status = read_source(c, c->operand.at[0], &source);
+    if (status != EXIT_OK)
+        return status;
+    bool ok = compile(c->cx, source, &c->options, &out);
+    status = finish(c, ok);
+    if (status == EXIT_OK) {
+        const char *base = strrchr(c->operand.at[0], '/');
+        base = base != NULL ? base + 1 : c->operand.at[0];
+        const char *object = cli_value(c, OPT_OUT, NULL);
+        if (object == NULL)
+            object = replace_suffix(&arena, base, ".model", ".o");
+        status = write_outputs(c, &out, object);
+        if (status == EXIT_OK)
+            summary(c, &out, object, now_ms() - start);
+    }
+    output_free(&out);
+    return status;
+}
+
+/* ---- check, show, plan --------------------------------------------------------- */
+
+/* Compiles as far as `stage`: 0 graphs of the forward pass, 1 all graphs, 2 plans. */
+static int compile_to(Cli *c, int stage, Output *out)
+{
+    int32_t source;
+    int status = read_options(c);
+    if (status == EXIT_OK)
+        status = read_source(c, c->operand.at[0], &source);
+    if (status != EXIT_OK)
+        return status;
+    bool ok = compile_graphs(c->cx, source, &c->options, stage == 0, out) &&
+              (stage < 2 || compile_program(c->cx, &c->options, out));
+    return finish(c, ok);
+}
+
+int command_check(Cli *c)
+{
+    Arena arena = {0};
+    Output out = {.arena = &arena};
+    int status = compile_to(c, 1, &out);
+    if (status == EXIT_OK && !cli_has(c, OPT_QUIET) && !c->cx->json)
+        fprintf(stderr, "%s: no errors\n", c->operand.at[0]);
+    output_free(&out);
+    return status;
+}
+
+/* The entry that a look at the graph is about: what trains, else what evaluates. */
+static Graph *main_graph(const Output *out)
+{
+    for (int e = N_ENTRIES; e-- > 0;)
+        if (out->graph[e] != NULL && e != ENTRY_INIT)
+            return out->graph[e];
+    return out->graph[ENTRY_INIT];
+}
+
+/* Nodes that the forward graph does not have: the lines of the print from there on. */
+static const char *reverse_part(const Graph *g, const char *text)
+{
+    char first[32];
+    snprintf(first, sizeof first, "%%%u =", g->n_primal);
+    const char *p = strstr(text, first);
+    while (p != NULL && p > text && p[-1] != '\n')
+        p--;
+    return p != NULL ? p : text;
+}
+
+static int show_format(const Cli *c, const char *const *known, int n, const char **format)
+{
+    *format = cli_value(c, OPT_FORMAT, c->cx->json ? "json" : "text");
+    for (int i = 0; i < n; i++)
+        if (strcmp(*format, known[i]) == 0)
+            return EXIT_OK;
+    return usage_error(c, "--format does not know `%s`", *format);
+}
+
+int command_show(Cli *c)
+{
+    static const char *const known[] = {"text", "dot", "json"};
+    Arena arena = {0};
+    Output out = {.arena = &arena};
+    const char *format;
+    int status = show_format(c, known, 3, &format);
+    bool forward = cli_has(c, OPT_FORWARD), backward = cli_has(c, OPT_BACKWARD);
+    if (status != EXIT_OK)
+        return status;
+    if (!cli_has(c, OPT_ENTRY) && backward) {
+        Given g = {.id = OPT_ENTRY, .value = "grad"};
+        vec_push(&c->cx->perm, &c->given, g);
+    }
+    status = compile_to(c, forward ? 0 : 1, &out);
+    if (status == EXIT_OK) {
+        Text t;
+        text_init(&t, &arena);
+        const Graph *g = main_graph(&out);
+        if (strcmp(format, "dot") == 0)
+            graph_dot(g, &t);
+        else if (strcmp(format, "json") == 0)
+            graph_json(g, &t);
+        else
+            graph_print(g, &t);
+        fputs(backward && strcmp(format, "text") == 0 ? reverse_part(g, t.at) : t.at, stdout);
+    }
+    output_free(&out);
+    return status;
+}
+
+int command_plan(Cli *c)
+{
+    static const char *const known[] = {"text", "json"};
+    Arena arena = {0};
+    Output out = {.arena = &arena};
+    const char *format;
+    int status = show_format(c, known, 2, &format);
+    if (status == EXIT_OK)
+        status = compile_to(c, 2, &out);
+    if (status == EXIT_OK)
+        fputs(text_of_plans(c, &out, strcmp(format, "json") == 0), stdout);
+    output_free(&out);
+    return status;
+}
+
+/* ---- explain -------------------------------------------------------------------- */
+
+static int explain_code(Cli *c, const char *id)
+{
+    Code code = code_find(id);
+    if (code == N_CODES)
+        return usage_error(c, "there is no diagnostic %s", id);
+    printf("%s: %s\n\n%s", code_id(code), code_title(code), code_explanation(code));
+    return EXIT_OK;
+}
+
+static void explain_value(const Plan *p, int32_t v)
+{
+    const PlanValue *val = &p->value[v];
+    printf("%s of entry %s: %s, %lld bytes", val->name, p->entry, role_name(val->role),
+           (long long)val->bytes);
+    if (val->pinned) {
+        printf(", pinned at byte %lld: it lives between calls\n", (long long)val->offset);
+        return;
+    }
+    for (int i = 0; i < p->n_ranges; i++)
+        if (p->range[i].value == v)
+            printf("\n  kept from step %d (%s) to step %d (%s), at byte %lld", p->range[i].from,
+                   p->step[p->range[i].from].label, p->range[i].to, p->step[p->range[i].to].label,
+                   (long long)p->range[i].offset);
+    printf("\n  stored because %s\n",
+           val->reason != NULL ? val->reason : "a later step reads it");
+}
+
+static int explain_tensor(Cli *c, const Output *out, const char *name)
+{
+    bool found = false;
+    VEC(const char *) names = {0};
+    for (int e = 0; e < N_ENTRIES; e++)
+        for (int v = 0; out->plan[e] != NULL && v < out->plan[e]->n_values; v++) {
+            vec_push(&c->cx->perm, &names, out->plan[e]->value[v].name);
+            if (strcmp(out->plan[e]->value[v].name, name) == 0) {
+                explain_value(out->plan[e], v);
+                found = true;
+            }
+        }
+    if (found)
+        return EXIT_OK;
+    const char *near = nearest(name, names.at, names.n);
+    say("the plan has no value `%s`%s%s%s", name, near ? "; did you mean `" : "",
+        near ? near : "", near ? "`?" : "");
+    return EXIT_INPUT;
+}
+
+int command_explain(Cli *c)
+{
+    if (c->operand.n == 1)
+        return explain_code(c, c->operand.at[0]);
+    Arena arena = {0};
+    Output out = {.arena = &arena};
+    int status = compile_to(c, 2, &out);
+    if (status == EXIT_OK)
+        status = explain_tensor(c, &out, c->operand.at[1]);
+    output_free(&out);
+    return status;
+}

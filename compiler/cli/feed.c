@@ -1,0 +1,218 @@
+#include "feed.h"
+
+#include <string.h>
+
+static int failed(const gradc_error *e)
+{
+    say("%s", e->text);
+    return e->status == GRADC_IO || e->status == GRADC_FORMAT ? EXIT_FILE : EXIT_INPUT;
+}
+
+static int64_t row_elems(const gradc_model *m, int32_t i)
+{
+    const gradc_tensor *t = &m->inputs[i];
+    int64_t rows = m->batch_rows * m->accumulate;
+    return rows > 0 ? t->elems / rows : t->elems;
+}
+
+/* An array for input i: the elements of a row must be as many; dtypes are cast. */
+static int take_array(Feed *f, int32_t i, gradc_array *a, const char *path)
+{
+    const gradc_tensor *t = &f->model->inputs[i];
+    gradc_error e = {0};
+    int64_t rows = a->rank > 0 ? a->shape[0] : 1;
+    int64_t per_row = rows > 0 ? a->elems / rows : 0;
+    if (per_row != row_elems(f->model, i)) {
+        say("%s: %lld numbers a row, but a row of input %s has %lld", path, (long long)per_row,
+            t->name, (long long)row_elems(f->model, i));
+        return EXIT_INPUT;
+    }
+    if (a->dtype == t->dtype) {
+        f->array[i] = *a;
+        memset(a, 0, sizeof *a);
+        return EXIT_OK;
+    }
+    return gradc_array_cast(a, t->dtype, &f->array[i], &e) == GRADC_OK ? EXIT_OK : failed(&e);
+}
+
+/* One table for all inputs: its columns in the order of the inputs. */
+static int take_table(Feed *f, gradc_array *a, const char *path)
+{
+    int64_t total = 0, at = 0, columns = a->rank == 2 ? a->shape[1] : 1;
+    for (int32_t i = 0; i < f->model->n_inputs; i++)
+        total += row_elems(f->model, i);
+    if (total != columns) {
+        say("%s: %lld columns, but a row of all inputs has %lld", path, (long long)columns,
+            (long long)total);
+        return EXIT_INPUT;
+    }
+    for (int32_t i = 0; i < f->model->n_inputs; i++) {
+        gradc_array part = {0};
+        gradc_error e = {0};
+        int64_t n = row_elems(f->model, i);
+        if (gradc_array_columns(a, at, n, &part, &e) != GRADC_OK)
+            return failed(&e);
+        int status = take_array(f, i, &part, path);
+        gradc_array_free(&part);
+        if (status != EXIT_OK)
+            return status;
+        at += n;
+    }
+    return EXIT_OK;
+}
+
+/* Windows need two inputs of whole numbers, [batch, context]: tokens and next tokens. */
+static int take_text(Feed *f, gradc_array *a, const char *path)
+{
+    const gradc_model *m = f->model;
+    bool fits = m->n_inputs == 2 && m->inputs[0].rank == 2 && m->inputs[0].dtype == GRADC_I32 &&
+                m->inputs[1].rank == 2 && m->inputs[1].dtype == GRADC_I32 &&
+                m->inputs[0].shape[1] == m->inputs[1].shape[1];
+    if (!fits) {
+        say("%s: a text needs a model of two inputs, tokens and next tokens, both i32[batch, n]",
+            path);
+        return EXIT_INPUT;
+    }
+    f->windows = true;
+    f->text = *a;
+    memset(a, 0, sizeof *a);
+    return EXIT_OK;
+}
+
+static int read_one(Feed *f, const char *spec)
+{
+    Values v = {.tensor = f->model->inputs, .n = f->model->n_inputs};
+    const char *equals = strchr(spec, '=');
+    const char *path = equals != NULL ? equals + 1 : spec;
+    char name[GRADC_MAX_NAME_BYTES] = "";
+    if (equals != NULL)
+        snprintf(name, sizeof name, "%.*s", (int)(equals - spec), spec);
+    int32_t i = values_find(&v, name);
+    bool text = i < 0 && strcmp(name, "text") == 0;
+    if (equals != NULL && i < 0 && !text) {
+        say("--data: the model has no input `%s`", name);
+        return EXIT_INPUT;
+    }
+    gradc_array a = {0};
+    gradc_error e = {0};
+    int st = text ? gradc_bytes_read(path, &a, &e) : gradc_array_read(path, &a, &e);
+    if (st != GRADC_OK)
+        return failed(&e);
+    int status = text     ? take_text(f, &a, path)
+                 : i >= 0 ? take_array(f, i, &a, path)
+                          : take_table(f, &a, path);
+    gradc_array_free(&a);
+    return status;
+}
+
+int feed_read(Cli *c, const gradc_model *m, OptionId option, Feed *f)
+{
+    memset(f, 0, sizeof *f);
+    f->model = m;
+    if (m->n_inputs > 64)
+        return usage_error(c, "train takes models of at most 64 inputs");
+    const char *spec;
+    for (int n = 0; (spec = cli_nth(c, option, n)) != NULL; n++) {
+        int status = read_one(f, spec);
+        if (status != EXIT_OK)
+            return status;
+    }
+    if (f->windows) {
+        f->end = f->text.elems;
+        return EXIT_OK;
+    }
+    for (int32_t i = 0; i < m->n_inputs; i++) {
+        const gradc_array *a = &f->array[i];
+        if (a->data == NULL)
+            return usage_error(c, "input %s has no data: --data %s=FILE", m->inputs[i].name,
+                               m->inputs[i].name);
+        if (a->shape[0] != f->array[0].shape[0]) {
+            say("input %s has %lld rows of data, %s has %lld", m->inputs[i].name,
+                (long long)a->shape[0], m->inputs[0].name, (long long)f->array[0].shape[0]);
+            return EXIT_INPUT;
+        }
+    }
+    f->end = f->array[0].shape[0];
+    return EXIT_OK;
+}
+
+void feed_split(Feed *from, Feed *tail, double fraction)
+{
+    *tail = *from;
+    int64_t n = from->end - from->begin;
+    tail->begin = from->end = from->begin + n - (int64_t)((double)n * fraction);
+}
+
+static gradc_array part_of(const Feed *f, int32_t i)
+{
+    gradc_array a = f->array[i];
+    int64_t bytes = a.bytes / (a.shape[0] > 0 ? a.shape[0] : 1);
+    a.data = (char *)a.data + bytes * f->begin;
+    a.elems = a.elems / (a.shape[0] > 0 ? a.shape[0] : 1) * (f->end - f->begin);
+    a.bytes = bytes * (f->end - f->begin);
+    a.shape[0] = f->end - f->begin;
+    return a;
+}
+
+int feed_open(Feed *f, int64_t rows, uint64_t seed, bool shuffle)
+{
+    gradc_error e = {0};
+    if (f->windows) {
+        gradc_window_options o = {.struct_size = sizeof o, .rows = rows, .seed = seed,
+                                  .context = f->model->inputs[0].shape[1], .begin = f->begin,
+                                  .end = f->end, .in_order = !shuffle};
+        return gradc_windows_open(&f->text, &o, &f->cut, &e) == GRADC_OK ? EXIT_OK : failed(&e);
+    }
+    static gradc_array part[2][64];
+    const gradc_array *list[64];
+    for (int32_t i = 0; i < f->model->n_inputs; i++) {
+        part[shuffle][i] = part_of(f, i);
+        list[i] = &part[shuffle][i];
+    }
+    gradc_batch_options o = {.struct_size = sizeof o, .rows = rows, .seed = seed,
+                             .shuffle = shuffle, .drop_last = f->model->accumulate > 1};
+    int st = gradc_batches_open(list, f->model->n_inputs, &o, &f->batches, &e);
+    return st == GRADC_OK ? EXIT_OK : failed(&e);
+}
+
+bool feed_next(Feed *f, Values *in)
+{
+    int64_t rows = 0;
+    int st = f->windows ? gradc_windows_next(f->cut, in->block->data[0], in->block->data[1], &rows)
+                        : gradc_batches_next(f->batches, in->block->data, &rows);
+    in->block->rows = rows;
+    return st == GRADC_OK && rows > 0;
+}
+
+int64_t feed_batches(const Feed *f)
+{
+    return f->windows ? gradc_windows_count(f->cut) : gradc_batches_count(f->batches);
+}
+
+void feed_position(const Feed *f, gradc_position *at)
+{
+    if (f->windows)
+        gradc_windows_position(f->cut, at);
+    else
+        gradc_batches_position(f->batches, at);
+}
+
+int feed_seek(Feed *f, const gradc_position *at)
+{
+    int st = f->windows ? gradc_windows_seek(f->cut, at) : gradc_batches_seek(f->batches, at);
+    if (st == GRADC_OK)
+        return EXIT_OK;
+    say("the checkpoint's place in the data is not in this data");
+    return EXIT_INPUT;
+}
+
+void feed_close(Feed *f, bool owns_data)
+{
+    gradc_batches_close(f->batches);
+    gradc_windows_close(f->cut);
+    if (!owns_data)
+        return;
+    gradc_array_free(&f->text);
+    for (int i = 0; i < 64; i++)
+        gradc_array_free(&f->array[i]);
+}

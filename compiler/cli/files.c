@@ -1,0 +1,208 @@
+#include "cli.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { MAX_FILES = 32, MAX_SOURCE = 16 << 20 };
+
+typedef struct File {
+    const char *path, *temp;
+    const void *bytes;
+    size_t n;
+} File;
+
+struct Files {
+    Arena *arena;
+    int n;
+    File file[MAX_FILES];
+};
+
+/* Temporary files that exist now, for files_abandon(). Fixed memory: it runs when
+ * there is no more. */
+static char pending[MAX_FILES][4096];
+static int n_pending;
+
+Files *files_open(Arena *a)
+{
+    Files *f = NEW(a, Files);
+    f->arena = a;
+    return f;
+}
+
+void files_add(Files *f, const char *path, const void *bytes, size_t n)
+{
+    if (f->n < MAX_FILES)
+        f->file[f->n++] = (File){.path = path, .bytes = bytes, .n = n};
+}
+
+void files_abandon(void)
+{
+    for (int i = 0; i < n_pending; i++)
+        unlink(pending[i]);
+    n_pending = 0;
+}
+
+static int fail(const char *path, const char *what)
+{
+    int e = errno;
+    files_abandon();
+    say("%s: cannot %s: %s", path, what, strerror(e));
+    return EXIT_FILE;
+}
+
+static bool write_all(int fd, const char *p, size_t n)
+{
+    while (n > 0) {
+        ssize_t k = write(fd, p, n);
+        if (k < 0 && errno == EINTR)
+            continue;
+        if (k <= 0)
+            return false;
+        p += k;
+        n -= (size_t)k;
+    }
+    return true;
+}
+
+/* A new file of a random name in the same folder, so that a rename can't cross file
+ * systems; never through a link that is already there. */
+static int open_temp(Files *f, File *file)
+{
+    for (int i = 0; i < 100; i++) {
+        struct timespec t;
+        clock_gettime(CLOCK_REALTIME, &t);
+        uint64_t r = hash_mix((uint64_t)t.tv_nsec ^ ((uint64_t)getpid() << 32) ^ (uint64_t)i);
+        file->temp = arena_printf(f->arena, "%s.tmp%08x", file->path, (unsigned)r);
+        if (strlen(file->temp) >= sizeof pending[0]) {
+            errno = ENAMETOOLONG;
+            return -1;
+        }
+        int fd = open(file->temp, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+        if (fd >= 0) {
+            strcpy(pending[n_pending++], file->temp);
+            return fd;
+        }
+        if (errno != EEXIST)
+            return -1;
+    }
+    return -1;
+}
+
+static int write_temp(Files *f, File *file)
+{
+    struct stat st;
+    if (lstat(file->path, &st) == 0 && !S_ISREG(st.st_mode)) {
+        errno = S_ISDIR(st.st_mode) ? EISDIR : EINVAL;
+        return fail(file->path, "replace something that is not a regular file");
+    }
+    int fd = open_temp(f, file);
+    if (fd < 0)
+        return fail(file->path, "write");
+    bool ok = write_all(fd, file->bytes, file->n);
+    if (close(fd) != 0 || !ok)
+        return fail(file->path, "write");
+    return EXIT_OK;
+}
+
+int files_commit(Files *f)
+{
+    for (int i = 0; i < f->n; i++)
+        if (strcmp(f->file[i].path, "-") != 0) {
+            int status = write_temp(f, &f->file[i]);
+            if (status != EXIT_OK)
+                return status;
+        }
+    for (int i = 0; i < f->n; i++) {
+        File *file = &f->file[i];
+        if (strcmp(file->path, "-") == 0)
+            fwrite(file->bytes, 1, file->n, stdout);
+        else if (rename(file->temp, file->path) != 0)
+            return fail(file->path, "write");
+    }
+    n_pending = 0;
+    return EXIT_OK;
+}
+
+static bool read_all(FILE *in, Text *t)
+{
+    char buffer[65536];
+    size_t k;
+    while ((k = fread(buffer, 1, sizeof buffer, in)) > 0) {
+        text_put(t, buffer, k);
+        if (t->n > MAX_SOURCE)
+            return true; /* the parser says that it is too large */
+    }
+    return ferror(in) == 0;
+}
+
+int read_source(Cli *c, const char *path, int32_t *source)
+{
+    bool from_stdin = strcmp(path, "-") == 0;
+    FILE *in = from_stdin ? stdin : fopen(path, "rb");
+    struct stat st;
+    if (in != NULL && !from_stdin && fstat(fileno(in), &st) == 0 && !S_ISREG(st.st_mode)) {
+        fclose(in);
+        say("%s: not a regular file", path);
+        return EXIT_FILE;
+    }
+    if (in == NULL) {
+        say("%s: %s", path, strerror(errno));
+        return EXIT_FILE;
+    }
+    Text t;
+    text_init(&t, &c->cx->perm);
+    bool ok = read_all(in, &t);
+    if (!from_stdin)
+        fclose(in);
+    if (!ok) {
+        say("%s: %s", path, strerror(errno));
+        return EXIT_FILE;
+    }
+    *source = source_add(c->cx, from_stdin ? "<stdin>" : path, t.at, t.n, false);
+    return EXIT_OK;
+}
+
+static bool is_budget(const Ctx *cx)
+{
+    for (int i = 0; i < cx->diag.n; i++)
+        if (cx->diag.at[i]->code == E0601)
+            return true;
+    return false;
+}
+
+static bool is_internal(const Ctx *cx)
+{
+    for (int i = 0; i < cx->diag.n; i++)
+        if (cx->diag.at[i]->code == E0990)
+            return true;
+    return false;
+}
+
+int finish(Cli *c, bool ok)
+{
+    diag_print(c->cx, stderr);
+    if (ok && c->cx->n_errors == 0)
+        return EXIT_OK;
+    if (is_internal(c->cx))
+        return EXIT_INTERNAL;
+    return is_budget(c->cx) ? EXIT_MEMORY : EXIT_INPUT;
+}
+
+double now_ms(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec * 1e3 + (double)t.tv_nsec / 1e6;
+}
+
+int64_t peak_rss_bytes(void)
+{
+    struct rusage u;
+    return getrusage(RUSAGE_SELF, &u) == 0 ? (int64_t)u.ru_maxrss * 1024 : 0;
+}

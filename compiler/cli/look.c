@@ -1,0 +1,198 @@
+/* gradc inspect, doctor and fmt. */
+#define _GNU_SOURCE
+#include "cli.h"
+
+#include <math.h>
+#include <sched.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "../../runtime/gradc.h"
+#include "values.h"
+
+/* ---- inspect -------------------------------------------------------------------- */
+
+static bool ends_with(const char *s, const char *suffix)
+{
+    size_t n = strlen(s), k = strlen(suffix);
+    return n >= k && strcmp(s + n - k, suffix) == 0;
+}
+
+typedef struct Found {
+    int64_t nan, inf;
+    double lo, hi;
+} Found;
+
+static Found scan_values(int32_t dtype, int64_t elems, const void *data)
+{
+    gradc_tensor t = {.dtype = dtype};
+    Found f = {.lo = INFINITY, .hi = -INFINITY};
+    for (int64_t i = 0; i < elems; i++) {
+        double x = value_at(&t, data, i);
+        f.nan += isnan(x);
+        f.inf += isinf(x);
+        f.lo = x < f.lo ? x : f.lo;
+        f.hi = x > f.hi ? x : f.hi;
+    }
+    return f;
+}
+
+static void add_tensor(Text *t, bool json, const char *name, int32_t dtype, int32_t rank,
+                       const int64_t *shape, int64_t elems, const void *data)
+{
+    Found f = scan_values(dtype, elems, data);
+    text_add(t, json ? "{\"name\": \"" : "");
+    if (json)
+        text_json(t, name);
+    else
+        text_add(t, "%-40s ", name);
+    text_add(t, json ? "\", \"dtype\": \"%s\", \"shape\": [" : "%s[", gradc_dtype_name(dtype));
+    for (int32_t i = 0; i < rank; i++)
+        text_add(t, "%s%lld", i > 0 ? "," : "", (long long)shape[i]);
+    if (json) {
+        text_add(t, "], \"nan\": %lld, \"inf\": %lld}", (long long)f.nan, (long long)f.inf);
+        return;
+    }
+    text_add(t, "]");
+    if (elems > 0) {
+        text_add(t, "  ");
+        text_double(t, f.lo);
+        text_add(t, " .. ");
+        text_double(t, f.hi);
+    }
+    if (f.nan + f.inf > 0)
+        text_add(t, "  %lld NaN, %lld infinite", (long long)f.nan, (long long)f.inf);
+    text_add(t, "\n");
+}
+
+static int file_failed(const gradc_error *e)
+{
+    say("%s", e->text);
+    return EXIT_FILE;
+}
+
+static int inspect_tensors(Cli *c, const char *path, Text *t)
+{
+    gradc_tensors *file;
+    gradc_error e = {0};
+    if (gradc_tensors_read(path, &file, &e) != GRADC_OK)
+        return file_failed(&e);
+    bool json = c->cx->json;
+    text_add(t, json ? "{\"metadata\": {" : "");
+    for (int64_t i = 0; i < gradc_tensors_pairs(file); i++) {
+        const gradc_pair *p = gradc_tensors_pair(file, i);
+        if (json) {
+            text_add(t, "%s\"", i > 0 ? ", " : "");
+            text_json(t, p->key);
+            text_add(t, "\": \"");
+            text_json(t, p->value);
+            text_add(t, "\"");
+        } else {
+            text_add(t, "# %s = %s\n", p->key, p->value);
+        }
+    }
+    text_add(t, json ? "}, \"tensors\": [" : "");
+    for (int64_t i = 0; i < gradc_tensors_count(file); i++) {
+        const gradc_named *n = gradc_tensors_at(file, i);
+        if (json && i > 0)
+            text_add(t, ", ");
+        add_tensor(t, json, n->name, n->dtype, n->rank, n->shape, n->elems, n->data);
+    }
+    text_add(t, json ? "]}\n" : "");
+    gradc_tensors_free(file);
+    return EXIT_OK;
+}
+
+static int inspect_array(Cli *c, const char *path, Text *t)
+{
+    gradc_array a = {0};
+    gradc_error e = {0};
+    if (gradc_array_read(path, &a, &e) != GRADC_OK)
+        return file_failed(&e);
+    add_tensor(t, c->cx->json, path, a.dtype, a.rank, a.shape, a.elems, a.data);
+    if (c->cx->json)
+        text_add(t, "\n");
+    gradc_array_free(&a);
+    return EXIT_OK;
+}
+
+int command_inspect(Cli *c)
+{
+    const char *path = c->operand.at[0];
+    Text t;
+    text_init(&t, &c->cx->perm);
+    bool tensors = ends_with(path, ".safetensors") || ends_with(path, ".gck") ||
+                   ends_with(path, ".gck.prev");
+    int status = tensors ? inspect_tensors(c, path, &t) : inspect_array(c, path, &t);
+    if (status == EXIT_OK)
+        fputs(t.at, stdout);
+    return status;
+}
+
+/* ---- doctor ---------------------------------------------------------------------- */
+
+static const char *cpu_model(Arena *a)
+{
+    FILE *f = fopen("/proc/cpuinfo", "r");
+    char line[512];
+    const char *name = "unknown";
+    while (f != NULL && fgets(line, sizeof line, f) != NULL)
+        if (strncmp(line, "model name", 10) == 0 && strchr(line, ':') != NULL) {
+            char *p = strchr(line, ':') + 1;
+            p += strspn(p, " ");
+            p[strcspn(p, "\n")] = 0;
+            name = arena_strdup(a, p);
+            break;
+        }
+    if (f != NULL)
+        fclose(f);
+    return name;
+}
+
+int command_doctor(Cli *c)
+{
+    Arena a = {0};
+    cpu_set_t set;
+    int n = sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : 1;
+    TargetOptions o = {.target = "cpu", .cpu = "native", .threads_max = 8};
+    const Caps *caps = target_cpu.caps(c->cx, &o, &a);
+    const char *llvm = cpu_llvm_version(), *cpu = cpu_describe(&a);
+    long pages = sysconf(_SC_PHYS_PAGES), size = sysconf(_SC_PAGE_SIZE);
+    const char *form = c->cx->json ? "{\"gradc\": \"%s\", \"abi\": %d, \"llvm\": \"%s\", "
+                                     "\"cpu\": \"%s\", \"target\": \"%s\", \"cores\": %d, "
+                                     "\"memory_bytes\": %lld, \"cuda\": null}\n"
+                                   : "gradc     %s, ABI %d\nLLVM      %s\nprocessor %s\n"
+                                     "target    cpu:%s\ncores     %d usable\n"
+                                     "memory    %lld bytes\nCUDA      no such target in this gradc\n";
+    printf(form, GRADC_VERSION, GRADC_ABI, llvm, cpu_model(&a), cpu, n,
+           (long long)pages * (long long)size);
+    arena_free(&a);
+    return finish(c, caps != NULL);
+}
+
+/* ---- fmt ------------------------------------------------------------------------- */
+
+int command_fmt(Cli *c)
+{
+    int32_t source;
+    int status = read_source(c, c->operand.at[0], &source);
+    if (status != EXIT_OK)
+        return status;
+    Ast *ast = parse(c->cx, source);
+    status = finish(c, ast != NULL);
+    if (status != EXIT_OK)
+        return status;
+    Text t;
+    text_init(&t, &c->cx->perm);
+    ast_format(c->cx, &t, ast);
+    bool same = strcmp(t.at, c->cx->source.at[source]->text) == 0;
+    if (cli_has(c, OPT_CHECK)) {
+        if (!same)
+            say("%s: the layout is not canonical; `gradc fmt %s -o %s` makes it so",
+                c->operand.at[0], c->operand.at[0], c->operand.at[0]);
+        return same ? EXIT_OK : EXIT_INPUT;
+    }
+    Files *f = files_open(&c->cx->perm);
+    files_add(f, cli_value(c, OPT_OUT, "-"), t.at, t.n);
+    return files_commit(f);
+}

@@ -1,0 +1,104 @@
+#define _GNU_SOURCE
+#include "cli.h"
+
+#include <sched.h>
+#include <string.h>
+
+#include "../../runtime/gradc.h"
+
+static int cores(void)
+{
+    cpu_set_t set;
+    if (sched_getaffinity(0, sizeof set, &set) != 0)
+        return 1;
+    return CPU_COUNT(&set);
+}
+
+static int choose_threads(Cli *c, int64_t *threads)
+{
+    int64_t most = cores() < 8 ? cores() : 8;
+    int status = cli_integer(c, OPT_THREADS, most, 1, 256, threads);
+    if (status == EXIT_OK && *threads > c->options.threads_max) {
+        if (cli_has(c, OPT_THREADS_MAX))
+            return usage_error(c, "--threads %lld is more than --threads-max %d",
+                               (long long)*threads, c->options.threads_max);
+        c->options.threads_max = c->options.target.threads_max = (int32_t)*threads;
+    }
+    return status;
+}
+
+static int compile_session(Cli *c, Session *s)
+{
+    int32_t source;
+    int status = read_source(c, c->operand.at[0], &source);
+    if (status != EXIT_OK)
+        return status;
+    double start = now_ms();
+    bool ok = compile(c->cx, source, &c->options, &s->out);
+    if (ok)
+        s->loaded = cpu_load(c->cx, &s->out.object, s->out.program->name);
+    status = finish(c, ok && s->loaded != NULL);
+    s->compile_ms = now_ms() - start;
+    if (status == EXIT_OK)
+        s->model = loaded_model(s->loaded);
+    return status;
+}
+
+int session_open(Cli *c, Session *s, bool wants_grad)
+{
+    memset(s, 0, sizeof *s);
+    s->out.arena = &s->arena;
+    int64_t threads = 1, seed;
+    int status = read_options(c);
+    if (status == EXIT_OK)
+        status = choose_threads(c, &threads);
+    if (status == EXIT_OK)
+        status = cli_integer(c, OPT_SEED, 0, 0, INT64_MAX, &seed);
+    if (status != EXIT_OK)
+        return status;
+    c->options.entry[ENTRY_GRAD] = wants_grad;
+    status = compile_session(c, s);
+    if (status != EXIT_OK)
+        return status;
+    gradc_options o = {.struct_size = sizeof o, .abi = GRADC_ABI, .seed = (uint64_t)seed};
+    gradc_error e = {0};
+    if (threads > 1) {
+        if (gradc_pool_open((int32_t)threads, 0, &s->pool, &e) != GRADC_OK) {
+            say("%s", e.text);
+            return EXIT_FILE;
+        }
+        gradc_pool_use(s->pool, &o);
+    }
+    s->block = gradc_alloc(s->model->arena_bytes, s->model->arena_align);
+    if (s->block == NULL) {
+        say("no memory for the %lld bytes of the model", (long long)s->model->arena_bytes);
+        return EXIT_MEMORY;
+    }
+    int st = s->model->init(s->block, (size_t)s->model->arena_bytes, &o, &s->handle);
+    if (st != GRADC_OK)
+        return session_failed(s, "init", st);
+    const char *weights = cli_value(c, OPT_WEIGHTS, NULL);
+    if (weights != NULL && gradc_weights_load(s->model, s->handle, weights, 0, &e) != GRADC_OK) {
+        say("%s", e.text);
+        return e.status == GRADC_MISMATCH ? EXIT_INPUT : EXIT_FILE;
+    }
+    return EXIT_OK;
+}
+
+int session_failed(const Session *s, const char *what, int status)
+{
+    const char *text = s->handle != NULL ? s->model->error(s->handle) : NULL;
+    if (text == NULL || *text == 0)
+        text = gradc_strerror(status);
+    say("%s: %s", what, text);
+    return status == GRADC_MEMORY ? EXIT_MEMORY : EXIT_INPUT;
+}
+
+void session_close(Session *s)
+{
+    gradc_pool_close(s->pool);
+    gradc_free(s->block);
+    if (s->loaded != NULL)
+        cpu_unload(s->loaded);
+    output_free(&s->out);
+}

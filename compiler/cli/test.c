@@ -1,0 +1,253 @@
+/* gradc test: this model's gradients against central differences, in double precision by
+ * the wide interpreter, and the object's bits at several thread counts. */
+#include "values.h"
+
+#include <float.h>
+#include <math.h>
+#include <string.h>
+
+enum { ELEMENT_LIMIT = 64 };
+
+/* A gradient may differ from the quotient by this much of the global norm. */
+static const double tolerance = 1e-5, step_size = 1e-4, kink = 1e-2;
+
+typedef struct Check {
+    Cli *c;
+    const Program *p;
+    Judge *judge;
+    const void **in;
+    int32_t loss;
+    double global_norm;
+    Arena *arena;
+    int failures, checks, redrawn;
+    double worst;
+    const char *worst_name;
+} Check;
+
+static bool loss_at(Check *k, double *loss)
+{
+    if (judge_run(k->judge, "grad", k->in, 0) != 0)
+        return false;
+    *loss = *(const double *)judge_data(k->judge, k->loss);
+    return true;
+}
+
+static double direction(uint64_t seed, int64_t i)
+{
+    return (double)(int64_t)(hash_mix(seed ^ hash_mix((uint64_t)i + 1)) >> 11) * 0x1p-52 - 1;
+}
+
+static void move(double *x, const double *from, const double *u, int64_t n, double by)
+{
+    for (int64_t i = 0; i < n; i++)
+        x[i] = from[i] + by * u[i];
+}
+
+/* <gradient, u> against the quotient along u; a quotient whose two sides disagree
+ * straddles a kink and says nothing. */
+static int quotient(Check *k, double *x, const double *from, const double *u, int64_t n,
+                    double *value, bool *straddles)
+{
+    double up, down, here, h = step_size;
+    move(x, from, u, n, h);
+    bool ok = loss_at(k, &up);
+    move(x, from, u, n, -h);
+    ok = ok && loss_at(k, &down);
+    move(x, from, u, n, 0);
+    ok = ok && loss_at(k, &here);
+    if (!ok)
+        return EXIT_INPUT;
+    double right = (up - here) / h, left = (here - down) / h;
+    *value = (up - down) / (2 * h);
+    *straddles = fabs(right - left) > kink * (fabs(right) + fabs(left)) + 1e-6;
+    return EXIT_OK;
+}
+
+static void compare(Check *k, const char *name, double got, double want)
+{
+    double error = fabs(got - want) / fmax(k->global_norm, 1e-12);
+    k->checks++;
+    if (error > k->worst) {
+        k->worst = error;
+        k->worst_name = name;
+    }
+    if (!(error <= tolerance))
+        k->failures++;
+}
+
+static int check_direction(Check *k, const Tensor *t, double *x, const double *from,
+                           const double *grad, const double *u, int64_t n, double *error)
+{
+    double dot = 0, q;
+    bool straddles;
+    for (int64_t i = 0; i < n; i++)
+        dot += grad[i] * u[i];
+    int status = quotient(k, x, from, u, n, &q, &straddles);
+    if (status != EXIT_OK)
+        return status;
+    if (straddles) {
+        k->redrawn++;
+        return EXIT_OK;
+    }
+    compare(k, t->name, dot, q);
+    double e = fabs(dot - q) / fmax(k->global_norm, 1e-12);
+    if (e > *error)
+        *error = e;
+    return EXIT_OK;
+}
+
+static int check_tensor(Check *k, const Tensor *t, int64_t directions)
+{
+    const Buffer *b = &k->p->buffer.at[t->buffer];
+    const Tensor *of = &k->p->tensor.at[t->of];
+    double *x = judge_data(k->judge, of->buffer);
+    int64_t n = b->elems;
+    double *from = NEW_ARRAY(k->arena, double, n), *u = NEW_ARRAY(k->arena, double, n);
+    double *grad = NEW_ARRAY(k->arena, double, n);
+    double error = 0;
+    memcpy(from, x, sizeof(double) * (size_t)n);
+    memcpy(grad, judge_data(k->judge, t->buffer), sizeof(double) * (size_t)n);
+    int status = EXIT_OK;
+    for (int64_t d = 0; d < directions && status == EXIT_OK; d++) {
+        double length = 0;
+        for (int64_t i = 0; i < n; i++) {
+            u[i] = direction(hash_bytes(HASH_START, t->name, strlen(t->name)) + (uint64_t)d, i);
+            length += u[i] * u[i];
+        }
+        for (int64_t i = 0; i < n; i++)
+            u[i] /= sqrt(length);
+        status = check_direction(k, t, x, from, grad, u, n, &error);
+    }
+    for (int64_t i = 0; i < n && n <= ELEMENT_LIMIT && status == EXIT_OK; i++) {
+        memset(u, 0, sizeof(double) * (size_t)n);
+        u[i] = 1;
+        status = check_direction(k, t, x, from, grad, u, n, &error);
+    }
+    memcpy(x, from, sizeof(double) * (size_t)n);
+    if (status == EXIT_OK) {
+        double again;
+        status = loss_at(k, &again) ? EXIT_OK : EXIT_INPUT;
+    }
+    if (!cli_has(k->c, OPT_QUIET) && !k->c->cx->json)
+        printf("%-40s %lld elements, worst %.2e of the global norm\n", of->name, (long long)n,
+               error);
+    return status;
+}
+
+static void global_norm(Check *k)
+{
+    double sum = 0;
+    for (int i = 0; i < k->p->tensor.n; i++) {
+        const Tensor *t = &k->p->tensor.at[i];
+        if (t->role != ROLE_GRADIENT)
+            continue;
+        const double *g = judge_data(k->judge, t->buffer);
+        for (int64_t j = 0; j < k->p->buffer.at[t->buffer].elems; j++)
+            sum += g[j] * g[j];
+    }
+    k->global_norm = sqrt(sum);
+}
+
+static int32_t loss_buffer(const Program *p)
+{
+    for (int i = 0; i < p->entry.n; i++)
+        if (strcmp(p->entry.at[i].name, "grad") == 0 && p->entry.at[i].n_results > 0)
+            return p->entry.at[i].result[0].buffer;
+    return -1;
+}
+
+static int check_gradients(Check *k, int64_t directions)
+{
+    double loss;
+    k->loss = loss_buffer(k->p);
+    if (judge_run(k->judge, "init", k->in, 0) != 0 || k->loss < 0 || !loss_at(k, &loss)) {
+        say("the model cannot be evaluated on drawn inputs");
+        return EXIT_INPUT;
+    }
+    global_norm(k);
+    int status = EXIT_OK;
+    for (int i = 0; i < k->p->tensor.n && status == EXIT_OK; i++) {
+        const Tensor *t = &k->p->tensor.at[i];
+        if (t->role == ROLE_GRADIENT && t->of >= 0)
+            status = check_tensor(k, t, directions);
+    }
+    return status;
+}
+
+/* The same bits from the object at every thread count. */
+static int check_threads(Cli *c, Session *s, const Values *in, Arena *a, bool *same)
+{
+    static const int32_t counts[] = {1, 2, 3, 8};
+    const gradc_model *m = s->model;
+    uint64_t first = 0;
+    *same = true;
+    for (int i = 0; i < 4 && counts[i] <= m->threads_max; i++) {
+        gradc_pool *pool = NULL;
+        gradc_error e = {0};
+        gradc_options o = {.struct_size = sizeof o, .abi = GRADC_ABI};
+        if (gradc_pool_open(counts[i], GRADC_POOL_SLEEPY, &pool, &e) != GRADC_OK) {
+            say("%s", e.text);
+            return EXIT_FILE;
+        }
+        gradc_pool_use(pool, &o);
+        int st = m->init(s->block, (size_t)m->arena_bytes, &o, &s->handle);
+        Values out = results_make(a, m);
+        if (st == GRADC_OK)
+            st = m->grad(s->handle, in->block, out.block);
+        uint64_t h = HASH_START;
+        for (int32_t t = 0; t < m->n_tensors && st == GRADC_OK; t++) {
+            void *data = arena_alloc(a, (size_t)m->tensors[t].bytes + 1);
+            st = m->read(s->handle, t, data, (size_t)m->tensors[t].bytes);
+            h = hash_bytes(h, data, (size_t)m->tensors[t].bytes);
+        }
+        gradc_pool_close(pool);
+        if (st != GRADC_OK)
+            return session_failed(s, "grad", st);
+        if (i == 0)
+            first = h;
+        *same &= h == first;
+    }
+    (void)c;
+    return EXIT_OK;
+}
+
+static int report(const Check *k, bool same)
+{
+    if (k->c->cx->json)
+        printf("{\"checks\": %d, \"failed\": %d, \"redrawn\": %d, \"worst\": %.3e, "
+               "\"threads_agree\": %s}\n",
+               k->checks, k->failures, k->redrawn, k->worst, same ? "true" : "false");
+    else
+        printf("%d checks, %d failed, %d at kinks; worst error %.2e of the global norm%s%s\n"
+               "1, 2, 3 and 8 threads: %s\n",
+               k->checks, k->failures, k->redrawn, k->worst, k->worst_name ? ", in " : "",
+               k->worst_name ? k->worst_name : "", same ? "the same bits" : "DIFFERENT BITS");
+    return k->failures == 0 && same ? EXIT_OK : EXIT_INPUT;
+}
+
+int command_test(Cli *c)
+{
+    Session s;
+    int status = session_open(c, &s, true);
+    int64_t directions, seed;
+    if (status == EXIT_OK)
+        status = cli_integer(c, OPT_DIRECTIONS, 3, 1, 1000, &directions);
+    if (status == EXIT_OK)
+        status = cli_integer(c, OPT_SEED, 0, 0, INT64_MAX, &seed);
+    if (status == EXIT_OK && s.model->grad == NULL)
+        status = usage_error(c, "the model has no loss");
+    if (status == EXIT_OK) {
+        Values in = inputs_make(&s.arena, s.model, (uint64_t)seed, 1);
+        Check k = {.c = c, .p = s.out.program, .arena = &s.arena};
+        k.judge = judge_open(k.p, K_WIDE, &s.arena);
+        k.in = (const void **)in.block->data;
+        bool same = false;
+        status = check_gradients(&k, directions);
+        if (status == EXIT_OK)
+            status = check_threads(c, &s, &in, &s.arena, &same);
+        if (status == EXIT_OK)
+            status = report(&k, same);
+    }
+    session_close(&s);
+    return status;
+}

@@ -1,0 +1,186 @@
+#include "values.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+static Values values_make(Arena *a, const gradc_tensor *t, int32_t n)
+{
+    Values v = {.tensor = t, .n = n};
+    v.block = arena_alloc(a, sizeof(gradc_block) + sizeof(void *) * (size_t)(n + 1));
+    for (int32_t i = 0; i < n; i++)
+        v.block->data[i] = arena_alloc(a, (size_t)t[i].bytes + 1);
+    return v;
+}
+
+static double unit(uint64_t seed, int64_t i)
+{
+    return (double)(hash_mix(seed ^ hash_mix((uint64_t)i)) >> 11) * 0x1p-53;
+}
+
+static double draw_normal(uint64_t seed, int64_t i)
+{
+    double u = 1 - unit(seed, 2 * i), w = unit(seed, 2 * i + 1);
+    return sqrt(-2 * log(u)) * cos(6.283185307179586 * w);
+}
+
+static void put(const gradc_tensor *t, void *data, int64_t i, double x)
+{
+    switch (t->dtype) {
+    case GRADC_F32:
+        ((float *)data)[i] = (float)x;
+        break;
+    case GRADC_F64:
+        ((double *)data)[i] = x;
+        break;
+    case GRADC_F16:
+        ((uint16_t *)data)[i] = f32_to_f16((float)x);
+        break;
+    case GRADC_BF16:
+        ((uint16_t *)data)[i] = f32_to_bf16((float)x);
+        break;
+    case GRADC_I32:
+        ((int32_t *)data)[i] = (int32_t)x;
+        break;
+    case GRADC_I64:
+        ((int64_t *)data)[i] = (int64_t)x;
+        break;
+    default:
+        ((uint8_t *)data)[i] = (uint8_t)x;
+        break;
+    }
+}
+
+double value_at(const gradc_tensor *t, const void *data, int64_t i)
+{
+    switch (t->dtype) {
+    case GRADC_F32:
+        return ((const float *)data)[i];
+    case GRADC_F64:
+        return ((const double *)data)[i];
+    case GRADC_F16:
+        return f16_to_f32(((const uint16_t *)data)[i]);
+    case GRADC_BF16:
+        return bf16_to_f32(((const uint16_t *)data)[i]);
+    case GRADC_I32:
+        return ((const int32_t *)data)[i];
+    case GRADC_I64:
+        return (double)((const int64_t *)data)[i];
+    default:
+        return ((const uint8_t *)data)[i];
+    }
+}
+
+static void draw_input(const gradc_tensor *t, void *data, uint64_t seed)
+{
+    bool is_float = t->dtype <= GRADC_BF16;
+    double lo = (double)t->lo, hi = (double)t->hi;
+    if (lo == hi)
+        hi = t->dtype == GRADC_U8 ? 256 : 2;
+    for (int64_t i = 0; i < t->elems; i++)
+        put(t, data, i, is_float ? draw_normal(seed, i) : lo + floor(unit(seed, i) * (hi - lo)));
+}
+
+Values inputs_make(Arena *a, const gradc_model *m, uint64_t seed, int64_t rows_factor)
+{
+    (void)rows_factor;
+    Values v = values_make(a, m->inputs, m->n_inputs);
+    for (int32_t i = 0; i < v.n; i++) {
+        uint64_t key = hash_bytes(HASH_START ^ seed, v.tensor[i].name, strlen(v.tensor[i].name));
+        draw_input(&v.tensor[i], v.block->data[i], key);
+    }
+    return v;
+}
+
+Values results_make(Arena *a, const gradc_model *m)
+{
+    return values_make(a, m->outputs, m->n_outputs);
+}
+
+int32_t values_find(const Values *v, const char *name)
+{
+    for (int32_t i = 0; i < v->n; i++)
+        if (strcmp(v->tensor[i].name, name) == 0)
+            return i;
+    return -1;
+}
+
+static int no_input(const Values *v, const char *name)
+{
+    const char *names[64];
+    int n = 0;
+    for (int32_t i = 0; i < v->n && n < 64; i++)
+        names[n++] = v->tensor[i].name;
+    const char *near = nearest(name, names, n);
+    if (near != NULL)
+        say("the model has no input `%s`; did you mean `%s`?", name, near);
+    else
+        say("the model has no input `%s`", name);
+    return EXIT_INPUT;
+}
+
+static int fill_numbers(Values *v, int32_t i, const char *s)
+{
+    const gradc_tensor *t = &v->tensor[i];
+    int64_t n = 0;
+    while (*s != 0) {
+        char *end;
+        double x = strtod(s, &end);
+        if (end == s || (*end != 0 && *end != ',')) {
+            say("--in %s: `%s` is not a number", t->name, s);
+            return EXIT_INPUT;
+        }
+        if (n < t->elems)
+            put(t, v->block->data[i], n, x);
+        n++;
+        s = *end == ',' ? end + 1 : end;
+    }
+    if (n == t->elems)
+        return EXIT_OK;
+    say("--in %s: %lld numbers for %lld elements", t->name, (long long)n, (long long)t->elems);
+    return EXIT_INPUT;
+}
+
+static void shape_words(const int64_t *shape, int rank, char *out, size_t size)
+{
+    size_t n = 0;
+    out[0] = 0;
+    for (int i = 0; i < rank && n < size; i++)
+        n += (size_t)snprintf(out + n, size - n, "%s%lld", i > 0 ? "," : "", (long long)shape[i]);
+}
+
+static int fill_file(Values *v, int32_t i, const char *path)
+{
+    const gradc_tensor *t = &v->tensor[i];
+    gradc_array a = {0};
+    gradc_error e = {0};
+    if (gradc_array_read(path, &a, &e) != GRADC_OK) {
+        say("%s", e.text);
+        return EXIT_FILE;
+    }
+    bool same = a.rank == t->rank && memcmp(a.shape, t->shape, sizeof(int64_t) * (size_t)a.rank) == 0;
+    if (!same || a.dtype != t->dtype) {
+        char want[160], have[160];
+        shape_words(t->shape, t->rank, want, sizeof want);
+        shape_words(a.shape, a.rank, have, sizeof have);
+        say("%s: %s[%s] for input %s, which is %s[%s]", path, gradc_dtype_name(a.dtype), have,
+            t->name, gradc_dtype_name(t->dtype), want);
+        gradc_array_free(&a);
+        return EXIT_INPUT;
+    }
+    memcpy(v->block->data[i], a.data, (size_t)a.bytes);
+    gradc_array_free(&a);
+    return EXIT_OK;
+}
+
+int inputs_fill(Values *v, const char *name, const char *from)
+{
+    int32_t i = values_find(v, name);
+    if (i < 0)
+        return no_input(v, name);
+    bool number = from[0] == 0 || strchr("+-.0123456789", from[0]) != NULL || from[0] == 'i' ||
+                  from[0] == 'n';
+    size_t n = strlen(from);
+    bool file = n > 4 && (strcmp(from + n - 4, ".npy") == 0 || strchr(from, '/') != NULL);
+    return number && !file ? fill_numbers(v, i, from) : fill_file(v, i, from);
+}
