@@ -31,10 +31,12 @@ make_root() {
     }
     # What this machine needs to reach its sources, it needs in there too.
     apt-config dump | grep -E '^Acquire::(http|https|Check)' >"$top/etc/apt/apt.conf.d/90here"
-    for file in /etc/resolv.conf /etc/hosts /etc/pip.conf /etc/ssl/certs; do
+    for file in /etc/resolv.conf /etc/hosts /etc/pip.conf; do
         mkdir -p "$top$(dirname "$file")"
         [ -e "$file" ] && cp -rL "$file" "$top$(dirname "$file")/"
     done
+    [ -n "${PIP_CERT:-}" ] && cp "$PIP_CERT" "$top/etc/pip-cert.pem"
+    return 0
 }
 
 # shellcheck disable=SC2317  # a trap's
@@ -48,7 +50,7 @@ unmount() {
 inside() {
     env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin HOME=/root TERM=dumb \
         ${http_proxy:+"http_proxy=$http_proxy"} ${https_proxy:+"https_proxy=$https_proxy"} \
-        ${PIP_CERT:+"PIP_CERT=/etc/ssl/certs/ca-certificates.crt"} \
+        ${PIP_CERT:+"PIP_CERT=/etc/pip-cert.pem"} \
         chroot "$top" "$@"
 }
 
