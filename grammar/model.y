@@ -49,7 +49,7 @@ static void model_error(Span *at, Parser *p, const char *message);
     Exprs *exprs;
     Args *args;
     Names *names;
-    Targets *targets;
+    LeftSides *targets;
     Subscript *subscript;
     Subscripts *subscripts;
     Path *path;
@@ -267,13 +267,13 @@ memory
 
 targets
     : NAME
-        { $$ = LIST(Targets); PUSH($$, ((Target){.name = NAME($1, @1), .span = @1})); }
+        { $$ = LIST(LeftSides); PUSH($$, ((LeftSide){.name = NAME($1, @1), .span = @1})); }
     | NAME '[' exprs ']'
-        { $$ = LIST(Targets); PUSH($$, ((Target){NAME($1, @1), *$3, @$})); }
+        { $$ = LIST(LeftSides); PUSH($$, ((LeftSide){NAME($1, @1), *$3, @$})); }
     | targets ',' NAME
-        { $$ = $1; PUSH($$, ((Target){.name = NAME($3, @3), .span = @3})); }
+        { $$ = $1; PUSH($$, ((LeftSide){.name = NAME($3, @3), .span = @3})); }
     | targets ',' NAME '[' exprs ']'
-        { $$ = $1; PUSH($$, ((Target){NAME($3, @3), *$5, span_join(@3, @6)})); }
+        { $$ = $1; PUSH($$, ((LeftSide){NAME($3, @3), *$5, span_join(@3, @6)})); }
     ;
 
 declaration

@@ -47,6 +47,7 @@ Ast *parse(Ctx *cx, int32_t source)
                 .unclosed = NO_SPAN,
                 .extra = NO_SPAN};
     int errors = cx->n_errors;
+    p.told_before = errors;
     p.ast = NEW(p.arena, Ast);
     p.ast->source = source;
     if (!scan_check(&p))

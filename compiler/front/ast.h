@@ -176,12 +176,12 @@ typedef enum StmtKind {
 typedef enum Memory { MEMORY_PLANNED, MEMORY_KEEP, MEMORY_RECOMPUTE, MEMORY_OFFLOAD } Memory;
 
 /* `x` or `skip[i]` on the left of a binding. */
-typedef struct Target {
+typedef struct LeftSide {
     Name name;
     Exprs index;
     Span span;
-} Target;
-typedef VEC(Target) Targets;
+} LeftSide;
+typedef VEC(LeftSide) LeftSides;
 
 /* One arm of an `if`; condition NULL: `else`. */
 typedef struct Arm {
@@ -198,7 +198,7 @@ struct Stmt {
     union {
         struct {
             Memory memory;
-            Targets target;
+            LeftSides target;
             Expr *value;
         } bind;
         struct {

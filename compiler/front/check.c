@@ -199,7 +199,7 @@ static void check_declaration(Check *c, const Stmt *s)
 
 static void check_binding(Check *c, const Stmt *s)
 {
-    const Targets *t = &s->bind.target;
+    const LeftSides *t = &s->bind.target;
     for (int i = 0; i < t->n; i++)
         for (int j = 0; j < t->at[i].index.n; j++)
             check_expr(c, t->at[i].index.at[j]);

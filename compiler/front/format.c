@@ -338,7 +338,7 @@ static void put_binding(Format *f, const Stmt *s)
     static const char *const memory[] = {"", "keep ", "recompute ", "offload "};
     put(f, memory[s->bind.memory]);
     for (int i = 0; i < s->bind.target.n; i++) {
-        const Target *t = &s->bind.target.at[i];
+        const LeftSide *t = &s->bind.target.at[i];
         put(f, i > 0 ? ", " : "");
         put(f, t->name.text);
         if (t->index.n == 0)

@@ -200,11 +200,19 @@ static void suspect_indent(Parser *p, Token t)
 static void report_missing_brace(Parser *p, int32_t before)
 {
     Open o = p->missing.kind != 0 ? p->missing : *top(p);
-    if (p->stopped)
+    if (p->stopped || syntax_told_any(p))
         return;
     Span at = o.suspect.file >= 0 ? o.suspect : missing_place(p, before);
     Diag *d = diag_error(p->cx, E0103, at, "expected a `}` here");
     diag_note(p->cx, d, o.span, "the `{` it should close is here");
+}
+
+/* Another `}` stands before this one on its line. */
+static bool follows_brace(const Parser *p, int32_t at)
+{
+    while (at > 0 && (p->text[at - 1] == ' ' || p->text[at - 1] == '\t'))
+        at--;
+    return at > 0 && p->text[at - 1] == '}';
 }
 
 /* Takes the innermost brace off. */
@@ -214,7 +222,7 @@ static void close_brace(Parser *p, Token t)
     if (o.suspect.file >= 0 && p->missing.kind == 0)
         p->missing = o;
     bool deeper = first_on_line(p, t.span) && indent_of(p, t.span.from) > o.indent;
-    bool twice = p->last.kind == T_NEWLINE && p->before_brace && p->text[t.span.from - 1] == '}';
+    bool twice = p->before_brace && follows_brace(p, t.span.from);
     if ((deeper || twice) && p->extra.file < 0)
         p->extra = t.span;
     p->open.n--;
@@ -222,13 +230,13 @@ static void close_brace(Parser *p, Token t)
         p->missing.kind = 0; /* it came out even, so the indentation was just odd */
 }
 
+/* What braces enclose is not known from here on, so this is the last report. */
 static void report_stray_brace(Parser *p, Token t)
 {
-    if (p->stopped || p->stray)
-        return;
     Span at = p->extra.file >= 0 ? p->extra : t.span;
-    diag_error(p->cx, E0104, at, "this `}` closes nothing");
-    p->stray = true;
+    if (!p->stopped && !syntax_told_any(p))
+        diag_error(p->cx, E0104, at, "this `}` closes nothing");
+    lex_stop(p);
 }
 
 /* ---- words --------------------------------------------------------------- */
@@ -336,6 +344,33 @@ static Token end_line_before(Parser *p, Token t)
     return line_end(p);
 }
 
+/* A definition, loop or choice with a mistake in its first line, which ends without
+ * a `{`, while what follows is indented as its body: the brace is made up. */
+static bool lost_brace(const Parser *p, Token end)
+{
+    static const char *const heads[] = {"model", "block", "fn", "train", "for", "if", "budget"};
+    if (!syntax_told(p, p->last.span))
+        return false;
+    int32_t line = p->last.span.from;
+    while (line > 0 && p->text[line - 1] != '\n')
+        line--;
+    int indent = indent_of(p, line), next = indent_of(p, end.span.to);
+    const char *word = p->text + line + indent;
+    size_t n = strcspn(word, " \t(\n");
+    for (size_t i = 0; i < sizeof heads / sizeof *heads; i++)
+        if (strlen(heads[i]) == n && memcmp(heads[i], word, n) == 0)
+            return next > indent;
+    return false;
+}
+
+static Token made_up_brace(Parser *p)
+{
+    Token t = line_end(p);
+    t.kind = '{';
+    push(p, '{', t.span);
+    return t;
+}
+
 /* Makes up closing braces for all that are open, and the line ends behind. */
 static void close_all(Parser *p, Token t)
 {
@@ -367,7 +402,9 @@ static Token consider(Parser *p, Token t)
     if (t.kind == T_NEWLINE) {
         p->crossed = in_brackets(p);
         p->before_brace = false;
-        return !in_brackets(p) && wants_line_end(p) ? line_end(p) : none;
+        if (in_brackets(p) || !wants_line_end(p))
+            return none;
+        return lost_brace(p, t) ? made_up_brace(p) : line_end(p);
     }
     if (in_brackets(p) && (t.kind == 0 || t.kind == '{' || (crossed && breaks_out(p, t)))) {
         drop_brackets(p);

@@ -53,7 +53,7 @@ typedef struct Parser {
     bool train_head;   /* the next `{` begins settings */
     bool before_brace; /* the last line end stands for the `}` that follows */
     bool stopped;      /* nothing more is read or reported */
-    bool stray;        /* statements outside of definitions were reported */
+    int told_before;   /* errors reported before this run */
     Span unclosed;     /* bracket that a made-up line end has cut short */
     Span extra;        /* a `}` that seems to be one too many */
     Open missing;      /* a brace whose closing one seems to be missing; kind 0: none */
@@ -81,6 +81,10 @@ void lex_stop(Parser *p);
 
 /* Tokens in the grammar's words: "a name", "'('", "`for`". */
 void syntax_error(Parser *p, Token got, const char *got_name, const char *const *expected, int n);
+/* An error has been reported on the line of this place; on any line. One error a line
+ * is enough, and after any, the braces may be out of step because of it. */
+bool syntax_told(const Parser *p, Span at);
+bool syntax_told_any(const Parser *p);
 void syntax_too_deep(Parser *p, Span at);
 void syntax_missing_brace(Parser *p, Span line_end);
 void syntax_stray(Parser *p, const Stmt *s);

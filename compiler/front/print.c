@@ -206,7 +206,7 @@ static void print_binding(Print *p, const Stmt *s)
     static const char *const memory[] = {"", "keep ", "recompute ", "offload "};
     text_add(p->to, "(%s= (", memory[s->bind.memory]);
     for (int i = 0; i < s->bind.target.n; i++) {
-        const Target *t = &s->bind.target.at[i];
+        const LeftSide *t = &s->bind.target.at[i];
         text_add(p->to, "%s%s", i > 0 ? " " : "", t->name.text);
         for (int j = 0; j < t->index.n; j++) {
             put(p, "[");

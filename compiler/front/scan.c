@@ -81,7 +81,7 @@ void scan_end(Parser *p)
 
 static void say(Parser *p, Code code, Span at, const char *text, const char *help)
 {
-    if (p->stopped)
+    if (p->stopped || syntax_told(p, at))
         return;
     Diag *d = diag_error(p->cx, code, at, "%s", text);
     if (help != NULL)

@@ -205,11 +205,35 @@ static const char *help_for(Parser *p, Token got, Expected e)
 
 /* ---- reports ------------------------------------------------------------- */
 
+static int line_of(const Parser *p, Span at)
+{
+    int line, column;
+    source_position(p->cx->source.at[p->file], at.from, &line, &column);
+    return line;
+}
+
+bool syntax_told(const Parser *p, Span at)
+{
+    for (int i = 0; i < p->cx->diag.n; i++) {
+        const Diag *d = p->cx->diag.at[i];
+        if (!d->warning && d->span.file == p->file && line_of(p, d->span) == line_of(p, at))
+            return true;
+    }
+    return false;
+}
+
+bool syntax_told_any(const Parser *p)
+{
+    return p->cx->n_errors > p->told_before;
+}
+
 void syntax_error(Parser *p, Token got, const char *got_name, const char *const *expected, int n)
 {
-    if (p->stopped || got.kind == T_BAD) /* the scanner has complained of that */
+    if (p->stopped || syntax_told(p, got.span))
         return;
     if (p->unclosed.file >= 0) {
+        if (syntax_told(p, p->unclosed))
+            return;
         diag_error(p->cx, E0103, p->unclosed, "this `%c` is never closed",
                    p->text[p->unclosed.from]);
         return;
@@ -234,21 +258,22 @@ void syntax_too_deep(Parser *p, Span at)
 
 void syntax_missing_brace(Parser *p, Span line_end)
 {
-    if (!p->stopped)
+    if (!p->stopped && !syntax_told(p, line_end))
         diag_error(p->cx, E0101, line_end, "expected `{`, got the end of the line");
     lex_push_brace(p, line_end);
 }
 
+/* What braces enclose is not known from here on, so this is the last report. */
 void syntax_stray(Parser *p, const Stmt *s)
 {
-    if (p->stray || p->stopped)
-        return;
-    p->stray = true;
-    if (p->extra.file >= 0) {
+    if (p->stopped || syntax_told_any(p)) {
+        lex_stop(p);
+    } else if (p->extra.file >= 0) {
         Diag *d = diag_error(p->cx, E0104, p->extra, "this `}` is one too many");
         diag_note(p->cx, d, s->span, "what follows is in no definition");
-        return;
+        lex_stop(p);
+    } else {
+        Diag *d = diag_error(p->cx, E0105, s->span, "a statement outside of a definition");
+        diag_help(p->cx, d, "statements stand inside of a `model`, `block` or `fn`");
     }
-    Diag *d = diag_error(p->cx, E0105, s->span, "a statement outside of a definition");
-    diag_help(p->cx, d, "statements stand inside of a `model`, `block` or `fn`");
 }

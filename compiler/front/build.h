@@ -1,0 +1,50 @@
+/* From the tree to verified graphs: names are resolved, constants computed, functions
+ * and blocks expanded, shapes checked, broadcasting made explicit. */
+#ifndef GRADC_FRONT_BUILD_H
+#define GRADC_FRONT_BUILD_H
+
+#include "ast.h"
+#include "graph/graph.h"
+
+/* -D layers=12 */
+typedef struct Define {
+    const char *name, *value;
+} Define;
+
+/* A resolved model: definitions, arguments, pinned storage, training. */
+typedef struct Model Model;
+
+typedef enum EntryKind { ENTRY_INIT, ENTRY_EVAL, ENTRY_GRAD, ENTRY_STEP } EntryKind;
+
+/* The last model of the file; model_open_named: the one of that name (NULL: the last).
+ * Lives in `arena`; the tree must live as long.
+ * fails: NULL, after reporting: no such model, a wrong -D, a `use` without a file. */
+Model *model_open(Ctx *cx, const Ast *ast, const Define *d, int n, Arena *arena);
+Model *model_open_named(Ctx *cx, const Ast *ast, const char *name, const Define *d, int n,
+                        Arena *arena);
+
+/* Storage and inputs of all entries that were built so far. */
+const Pinned *model_pinned(const Model *m);
+int64_t model_accumulate(const Model *m); /* micro-batches of a step, at least 1 */
+int64_t model_batch(const Model *m);      /* rows of a micro-batch; 0: there is no batch */
+bool model_trains(const Model *m);        /* it has a `train` definition */
+const char *model_name(const Model *m);
+const char *model_doc(const Model *m); /* the comment above, or NULL */
+/* 64 hex digits of the model's and library's trees, the arguments, and what is pinned. */
+void model_hash(const Model *m, char hex[65]);
+
+/* The primal graph of a micro-batch. ENTRY_INIT: a ROOT_ASSIGN, unguarded, for every slot
+ * but the seed and the number of rows, which the caller sets; it knows the slots of the
+ * entries built before.
+ * fails: NULL, after reporting all mistakes that can be found. */
+Graph *build(Ctx *cx, Model *m, EntryKind e);
+
+/* ENTRY_GRAD and ENTRY_STEP of a model with accumulate > 1, after vjp(): a new graph, whose
+ * scan runs g once for each micro-batch; g becomes its body and is freed with it. */
+Graph *build_accumulate(Ctx *cx, Model *m, Graph *g);
+
+/* ENTRY_STEP, after vjp(): clipping, optimizer, schedules, the finite flag, counters. The
+ * ROOT_GRADIENTs become guarded ROOT_ASSIGNs. fails: false, after reporting. */
+bool build_update(Ctx *cx, Model *m, Graph *g);
+
+#endif
