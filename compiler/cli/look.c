@@ -156,7 +156,7 @@ int command_doctor(Cli *c)
     int n = sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : 1;
     TargetOptions o = {.target = "cpu", .cpu = "native", .threads_max = 8};
     const Caps *caps = target_cpu.caps(c->cx, &o, &a);
-    const char *llvm = cpu_llvm_version(), *cpu = cpu_describe(&a);
+    const char *llvm = cpu_llvm_version(&a), *cpu = cpu_host_name(&a);
     long pages = sysconf(_SC_PHYS_PAGES), size = sysconf(_SC_PAGE_SIZE);
     const char *form = c->cx->json ? "{\"gradc\": \"%s\", \"abi\": %d, \"llvm\": \"%s\", "
                                      "\"cpu\": \"%s\", \"target\": \"%s\", \"cores\": %d, "

@@ -1,5 +1,7 @@
 #include "cli.h"
 
+#include "../../runtime/gradc.h"
+
 #include <ctype.h>
 #include <errno.h>
 #include <stdarg.h>

@@ -47,6 +47,10 @@ const Target *target_find(const char *name);
  * fails: false, after a report: unknown target, CPU or triple, LLVM's own error. */
 bool target_emit(Ctx *cx, const Program *p, const TargetOptions *o, ObjectFile *out);
 
+/* For reports: "19.1.7", and LLVM's name of this machine's processor ("znver3"). */
+const char *cpu_llvm_version(Arena *arena);
+const char *cpu_host_name(Arena *arena);
+
 /* ---- the object in this process (cpu/jit.c) --------------------------------- */
 
 struct gradc_model;
