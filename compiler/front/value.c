@@ -140,18 +140,12 @@ bool value_equal(const Value *x, const Value *y)
 const char *value_kind_text(const Value *v)
 {
     static const char *const text[] = {
-        [VALUE_POISON] = "a mistake",
-        [VALUE_INT] = "an integer",
-        [VALUE_FLOAT] = "a number",
-        [VALUE_BOOL] = "true or false",
-        [VALUE_STRING] = "a string",
-        [VALUE_DTYPE] = "a type",
-        [VALUE_TUPLE] = "a tuple",
-        [VALUE_LIST] = "a list",
-        [VALUE_ALL_BUT] = "a set of axes",
-        [VALUE_FILL] = "a tensor",
-        [VALUE_INIT] = "an initialiser",
-        [VALUE_TABLE] = "a table of values",
+        [VALUE_POISON] = "a mistake",      [VALUE_INT] = "an integer",
+        [VALUE_FLOAT] = "a number",        [VALUE_BOOL] = "true or false",
+        [VALUE_STRING] = "a string",       [VALUE_DTYPE] = "a type",
+        [VALUE_TUPLE] = "a tuple",         [VALUE_LIST] = "a list",
+        [VALUE_ALL_BUT] = "a set of axes", [VALUE_FILL] = "a tensor",
+        [VALUE_INIT] = "an initialiser",   [VALUE_TABLE] = "a table of values",
         [VALUE_TENSOR] = "a tensor",
     };
     return text[v->kind];
