@@ -9,13 +9,13 @@
 
 /* Zero (NULL, 0, false) is the default of every field. */
 typedef struct TargetOptions {
-    const char *target;   /* "cpu" */
-    const char *cpu;      /* "native" (default), "baseline", a level (x86-64-v3) or a CPU's name */
-    const char *triple;   /* x86_64 or aarch64; ELF, Mach-O or COFF; default: this machine */
-    int32_t threads_max;  /* default 8; lanes that the object's scratch has room for */
-    bool want_ir;         /* LLVM IR as text, into ObjectFile.ir */
-    bool want_asm;        /* assembly as text, into ObjectFile.assembly */
-    bool no_lines;        /* no DWARF line tables */
+    const char *target;  /* "cpu" */
+    const char *cpu;     /* "native" (default), "baseline", a level (x86-64-v3) or a CPU's name */
+    const char *triple;  /* x86_64 or aarch64; ELF, Mach-O or COFF; default: this machine */
+    int32_t threads_max; /* default 8; lanes that the object's scratch has room for */
+    bool want_ir;        /* LLVM IR as text, into ObjectFile.ir */
+    bool want_asm;       /* assembly as text, into ObjectFile.assembly */
+    bool no_lines;       /* no DWARF line tables */
     const char *header_extra; /* C text put before the header's last line, or NULL */
 } TargetOptions;
 
@@ -23,10 +23,10 @@ typedef struct TargetOptions {
 typedef struct ObjectFile {
     const unsigned char *bytes; /* the relocatable object, as written to disk */
     size_t n_bytes;
-    const char *header;         /* C99 and C++ text of NAME.h */
-    const char *ir, *assembly;  /* NULL unless wanted */
-    const char *cpu;            /* "cpu:znver3" */
-    int32_t n_kernels;          /* kernel functions in the object */
+    const char *header;        /* C99 and C++ text of NAME.h */
+    const char *ir, *assembly; /* NULL unless wanted */
+    const char *cpu;           /* "cpu:znver3" */
+    int32_t n_kernels;         /* kernel functions in the object */
 } ObjectFile;
 
 typedef struct Target {

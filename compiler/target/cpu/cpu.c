@@ -1,0 +1,2 @@
+#include "object.h"
+const Target target_cpu = {.name = "cpu"};

@@ -1,0 +1,123 @@
+/* Contexts and instructions. */
+#include <assert.h>
+#include "gen.h"
+
+void gen_init(Gen *g, Ir *ir, const Kernel *k, Arena *arena)
+{
+    *g = (Gen){.ir = ir, .k = k, .width = 1};
+    g->buf = NEW_ARRAY(arena, Lv, k->buf.n);
+    g->local_by_lane = NEW_ARRAY(arena, bool, k->buf.n);
+    g->value = NEW_ARRAY(arena, Lv, k->inst.n);
+    g->vary = NEW_ARRAY(arena, bool, k->inst.n);
+    g->slot = NEW_ARRAY(arena, Lv, k->inst.n);
+    g->slot_wide = NEW_ARRAY(arena, bool, k->inst.n);
+}
+
+void gen_vector(Gen *g, int width, Val lane, Lv live)
+{
+    Ir *ir = g->ir;
+    g->width = width;
+    g->lane = lane;
+    g->live = live;
+    g->mask = NULL;
+    if (live != NULL) {
+        Lv n = ir_splat(ir, LLVMBuildTrunc(ir->b, live, ir->i32, ""), width);
+        g->mask = LLVMBuildICmp(ir->b, LLVMIntSLT, ir_iota(ir, ir->i32, width, 1), n, "");
+    }
+}
+
+void gen_scalar(Gen *g)
+{
+    g->width = 1;
+    g->lane = 0;
+    g->live = g->mask = NULL;
+}
+
+Lt gen_type(const Gen *g, DType t, int n)
+{
+    const Ir *ir = g->ir;
+    const Lt of[] = {ir->f32, ir->f64, ir->f32, ir->f32, ir->i32, ir->i64, ir->i8, ir->i1};
+    return ir_vec(of[t], n);
+}
+
+Lt gen_mem_type(const Gen *g, DType t, int n)
+{
+    const Ir *ir = g->ir;
+    const Lt of[] = {ir->f32, ir->f64, ir->i16, ir->i16, ir->i32, ir->i64, ir->i8, ir->i8};
+    return ir_vec(of[t], n);
+}
+
+Lv gen_const(const Gen *g, DType t, double f, int64_t i)
+{
+    Lt type = gen_type(g, t, 1);
+    if (dtype_is_float(t))
+        return LLVMConstReal(type, f);
+    return LLVMConstInt(type, (unsigned long long)i, 1);
+}
+
+Lv gen_get(Gen *g, Val v)
+{
+    const KInst *i = &g->k->inst.at[v];
+    if (i->op == KI_CONST)
+        return gen_const(g, (DType)i->dtype, i->imm.f, i->imm.i);
+    assert(g->value[v] != NULL);
+    return g->value[v];
+}
+
+Lv gen_vec(Gen *g, Val v)
+{
+    Lv x = gen_get(g, v);
+    return g->vary[v] ? x : ir_splat(g->ir, x, g->width);
+}
+
+static void gen_scalar_op(Gen *g, Val v)
+{
+    const KInst *i = &g->k->inst.at[v];
+    const Val arg[] = {i->a, i->b, i->c};
+    int n = kop_args((KOp)i->op);
+    bool vary = false;
+    for (int j = 0; j < n; j++)
+        vary |= g->vary[arg[j]];
+    Lv x[3] = {NULL, NULL, NULL};
+    for (int j = 0; j < n; j++)
+        x[j] = vary ? gen_vec(g, arg[j]) : gen_get(g, arg[j]);
+    DType from = (DType)g->k->inst.at[i->op == KI_SELECT ? i->b : i->a].dtype;
+    g->value[v] = gen_alu(g, (KOp)i->op, from, (DType)i->dtype, x[0], x[1], x[2]);
+    g->vary[v] = vary;
+}
+
+static void gen_index(Gen *g, Val v)
+{
+    const KInst *i = &g->k->inst.at[v];
+    const KAff *x = &g->k->affine.at[i->aux];
+    g->vary[v] = gen_stride(g, x) != 0 || gen_irregular(g, x);
+    if (g->vary[v]) {
+        g->value[v] = gen_affine_lanes(g, x, (DType)i->dtype);
+        return;
+    }
+    Lv at = gen_affine(g, x);
+    g->value[v] = i->dtype == I32 ? LLVMBuildTrunc(g->ir->b, at, g->ir->i32, "") : at;
+}
+
+void gen_inst(Gen *g, Val v)
+{
+    const KInst *i = &g->k->inst.at[v];
+    switch (i->op) {
+    case KI_CONST:
+        g->vary[v] = false;
+        break;
+    case KI_INDEX:
+        gen_index(g, v);
+        break;
+    case KI_LOAD:
+        g->value[v] = gen_load(g, i->aux);
+        g->vary[v] = lanes_of(g->value[v]) > 1;
+        break;
+    case KI_STORE:
+        gen_store(g, i->aux, gen_get(g, i->a), g->vary[i->a]);
+        break;
+    default:
+        gen_scalar_op(g, v);
+        break;
+    }
+}

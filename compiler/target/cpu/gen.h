@@ -1,0 +1,69 @@
+/* Values of a kernel as LLVM values, one at a time or `width` lanes at once.
+ *
+ * In a vector context one variable, `lane`, moves along the lanes: a loop's index,
+ * or the fastest sub-index of a contraction's role. A value that depends on it (or
+ * on another such value) varies and is a vector; all others stay scalars and are
+ * splatted where a vector meets them. An affine expression is then a scalar, its
+ * value at lane 0, and a constant stride, unless it has an indirect term. */
+#ifndef GRADC_TARGET_CPU_GEN_H
+#define GRADC_TARGET_CPU_GEN_H
+
+#include "ir.h"
+
+typedef struct Gen {
+    Ir *ir;
+    const Kernel *k;
+    Lv *buf;             /* address of each buffer; LOCAL: in lane scratch */
+    int width;           /* 1: scalar context */
+    Val lane;            /* 0 in a scalar context */
+    Lv live;             /* i64, lanes 0..live-1 exist; NULL: all */
+    Lv mask;             /* the same as <width x i1>; NULL: all */
+    bool *local_by_lane; /* by buffer: LOCAL element e of lane l is at e*width + l */
+    /* by Val */
+    Lv *value; /* scalar, or vector where vary; indices: i64 at lane 0 */
+    bool *vary;
+    Lv *slot;        /* storage of ACC and VAR */
+    bool *slot_wide; /* ACC: one slot for each virtual lane */
+} Gen;
+
+void gen_init(Gen *g, Ir *ir, const Kernel *k, Arena *arena);
+/* Enters a vector context of `width` lanes along `lane`; live NULL: all of them. */
+void gen_vector(Gen *g, int width, Val lane, Lv live);
+void gen_scalar(Gen *g);
+
+Lt gen_type(const Gen *g, DType t, int n);     /* in registers: f16, bf16 as float, bool as i1 */
+Lt gen_mem_type(const Gen *g, DType t, int n); /* in memory: i16, i8 */
+Lv gen_const(const Gen *g, DType t, double f, int64_t i);
+Lv gen_get(Gen *g, Val v); /* scalar or vector, as it is */
+Lv gen_vec(Gen *g, Val v); /* `width` lanes */
+
+/* Emits LOAD, STORE, INDEX, CONST and all scalar operations (not loops, RED, VAR). */
+void gen_inst(Gen *g, Val v);
+/* gen_alu.c: op on operands of equal shape; x of dtype `from`, result of `t`. */
+Lv gen_alu(Gen *g, KOp op, DType from, DType t, Lv x, Lv y, Lv z);
+/* op(acc, x) of an accumulator. */
+Lv gen_combine(Gen *g, KOp op, DType t, Lv acc, Lv x);
+Lv gen_identity(Gen *g, KOp op, DType t);
+/* gen_half.c: rounds a float to a half type; bits of it as i16, and back. */
+Lv gen_round_half(Gen *g, DType t, Lv x);
+Lv gen_half_bits(Gen *g, DType t, Lv x);
+Lv gen_half_float(Gen *g, DType t, Lv bits);
+
+/* gen_mem.c */
+Lv gen_affine(Gen *g, const KAff *x); /* i64 at lane 0 */
+int64_t gen_stride(const Gen *g, const KAff *x);
+bool gen_irregular(const Gen *g, const KAff *x);
+/* The affine's value on every lane, as dtype t (I32, I64). */
+Lv gen_affine_lanes(Gen *g, const KAff *x, DType t);
+Lv gen_load(Gen *g, int32_t access);
+void gen_store(Gen *g, int32_t access, Lv x, bool vary);
+/* Value as in memory, and back. */
+Lv gen_to_mem(Gen *g, DType t, Lv x);
+Lv gen_from_mem(Gen *g, DType t, Lv x);
+static inline int lanes_of(Lv x)
+{
+    Lt t = LLVMTypeOf(x);
+    return LLVMGetTypeKind(t) == LLVMVectorTypeKind ? (int)LLVMGetVectorSize(t) : 1;
+}
+
+#endif

@@ -1,0 +1,349 @@
+/* Addresses, loads and stores: a vector where lanes are contiguous, a splat where
+ * they are equal, single elements otherwise. A lane outside of its bounds reads
+ * nothing: its address is replaced by one that is in the buffer, or masked. */
+#include <math.h>
+#include "gen.h"
+
+#define PICK(cond, x, y) LLVMBuildSelect(g->ir->b, cond, x, y, "")
+
+/* ---- affine expressions ------------------------------------------------------- */
+
+static Lv to_i64(Gen *g, Lv x)
+{
+    Lt wide = ir_vec(g->ir->i64, lanes_of(x));
+    return LLVMTypeOf(x) == wide ? x : LLVMBuildSExt(g->ir->b, x, wide, "");
+}
+
+Lv gen_affine(Gen *g, const KAff *x)
+{
+    Lv sum = ir_int(g->ir, x->base);
+    for (int i = 0; i < x->n; i++)
+        if (!g->vary[x->t[i].v])
+            sum = ir_add(g->ir, sum, ir_mul(g->ir, to_i64(g, gen_get(g, x->t[i].v)), x->t[i].coef));
+    return sum;
+}
+
+int64_t gen_stride(const Gen *g, const KAff *x)
+{
+    for (int i = 0; i < x->n && g->lane != 0; i++)
+        if (x->t[i].v == g->lane)
+            return x->t[i].coef;
+    return 0;
+}
+
+bool gen_irregular(const Gen *g, const KAff *x)
+{
+    for (int i = 0; i < x->n; i++)
+        if (g->vary[x->t[i].v])
+            return true;
+    return false;
+}
+
+Lv gen_affine_lanes(Gen *g, const KAff *x, DType t)
+{
+    Ir *ir = g->ir;
+    Lt elem = gen_type(g, t, 1), type = ir_vec(elem, g->width);
+    Lv base = gen_affine(g, x);
+    if (t == I32)
+        base = LLVMBuildTrunc(ir->b, base, elem, "");
+    Lv sum =
+        ir_add(ir, ir_splat(ir, base, g->width), ir_iota(ir, elem, g->width, gen_stride(g, x)));
+    for (int i = 0; i < x->n; i++) {
+        if (!g->vary[x->t[i].v])
+            continue;
+        Lv v = gen_get(g, x->t[i].v);
+        v = t == I32 ? LLVMBuildTrunc(ir->b, v, type, "") : to_i64(g, v);
+        Lv coef = ir_splat(ir, LLVMConstInt(elem, (unsigned long long)x->t[i].coef, 1), g->width);
+        sum = ir_add(ir, sum, LLVMBuildMul(ir->b, v, coef, ""));
+    }
+    return sum;
+}
+
+/* Lane l of an affine: scalar arithmetic; l < 0 in a scalar context. */
+static Lv affine_of_lane(Gen *g, const KAff *x, Lv at_lane0, int l)
+{
+    Ir *ir = g->ir;
+    Lv sum = ir_add(ir, at_lane0, ir_int(ir, gen_stride(g, x) * l));
+    for (int i = 0; i < x->n; i++) {
+        if (!g->vary[x->t[i].v])
+            continue;
+        Lv v = LLVMBuildExtractElement(ir->b, gen_get(g, x->t[i].v), ir_int32(ir, l), "");
+        sum = ir_add(ir, sum, ir_mul(ir, to_i64(g, v), x->t[i].coef));
+    }
+    return sum;
+}
+
+/* ---- bounds ---------------------------------------------------------------------- */
+
+/* Where an access is inside of its bounds; NULL: always. */
+typedef struct Inside {
+    Lv all;  /* i1, from bounds that are the same for each lane */
+    Lv lane; /* <width x i1> */
+} Inside;
+
+static Lv both(Gen *g, Lv x, Lv y)
+{
+    if (x == NULL || y == NULL)
+        return x == NULL ? y : x;
+    return LLVMBuildAnd(g->ir->b, x, y, "");
+}
+
+/* lo <= e < hi in one comparison. */
+static Lv in_range(Gen *g, Lv e, int64_t lo, int64_t hi)
+{
+    Ir *ir = g->ir;
+    int n = lanes_of(e);
+    Lt t = n > 1 ? LLVMGetElementType(LLVMTypeOf(e)) : LLVMTypeOf(e);
+    Lv from = ir_splat(ir, LLVMConstInt(t, (unsigned long long)lo, 1), n);
+    Lv count = ir_splat(ir, LLVMConstInt(t, (unsigned long long)(hi > lo ? hi - lo : 0), 1), n);
+    return LLVMBuildICmp(ir->b, LLVMIntULT, LLVMBuildSub(ir->b, e, from, ""), count, "");
+}
+
+static bool always_inside(const Gen *g, const KBound *b, bool *fits32)
+{
+    int64_t lo, hi;
+    const int64_t limit = INT64_C(1) << 30;
+    *fits32 = false;
+    if (!k_aff_range(g->k, &b->e, &lo, &hi))
+        return false;
+    *fits32 = lo > -limit && hi < limit && b->lo > -limit && b->hi < limit;
+    return lo >= b->lo && hi < b->hi;
+}
+
+static Inside inside(Gen *g, const KAccess *a)
+{
+    Inside in = {NULL, NULL};
+    for (int i = 0; i < a->n_bounds; i++) {
+        const KBound *b = &a->bound[i];
+        bool fits32;
+        if (always_inside(g, b, &fits32))
+            continue;
+        if (gen_stride(g, &b->e) == 0 && !gen_irregular(g, &b->e)) {
+            in.all = both(g, in.all, in_range(g, gen_affine(g, &b->e), b->lo, b->hi));
+            continue;
+        }
+        Lv e = gen_affine_lanes(g, &b->e, fits32 ? I32 : I64);
+        in.lane = both(g, in.lane, in_range(g, e, b->lo, b->hi));
+    }
+    return in;
+}
+
+/* The bounds that vary, on one lane, and whether the lane exists; NULL: yes. */
+static Lv inside_lane(Gen *g, const KAccess *a, int l)
+{
+    Ir *ir = g->ir;
+    Lv ok = NULL;
+    bool fits32;
+    for (int i = 0; i < a->n_bounds; i++) {
+        const KBound *b = &a->bound[i];
+        bool same = gen_stride(g, &b->e) == 0 && !gen_irregular(g, &b->e);
+        if (same || always_inside(g, b, &fits32))
+            continue;
+        Lv e = affine_of_lane(g, &b->e, gen_affine(g, &b->e), l);
+        ok = both(g, ok, in_range(g, e, b->lo, b->hi));
+    }
+    if (g->live != NULL && l > 0)
+        ok = both(g, ok, LLVMBuildICmp(ir->b, LLVMIntSGT, g->live, ir_int(ir, l), ""));
+    return ok;
+}
+
+/* ---- formats ------------------------------------------------------------------------ */
+
+Lv gen_from_mem(Gen *g, DType t, Lv x)
+{
+    if (t == F16 || t == BF16)
+        return gen_half_float(g, t, x);
+    if (t != BOOL)
+        return x;
+    return LLVMBuildICmp(g->ir->b, LLVMIntNE, x, LLVMConstNull(LLVMTypeOf(x)), "");
+}
+
+Lv gen_to_mem(Gen *g, DType t, Lv x)
+{
+    if (t == F16 || t == BF16)
+        return gen_half_bits(g, t, x);
+    if (t != BOOL)
+        return x;
+    return LLVMBuildZExt(g->ir->b, x, gen_mem_type(g, BOOL, lanes_of(x)), "");
+}
+
+static bool maskable(const Gen *g, DType t)
+{
+    const Machine *m = g->ir->mach;
+    return dtype_bytes(t) >= 4 ? m->masked : m->masked_small;
+}
+
+/* A LOCAL buffer that each lane has for itself. */
+static bool by_lane(const Gen *g, const KAccess *a)
+{
+    return g->local_by_lane[a->buf] && g->width > 1;
+}
+
+static Lv address(Gen *g, const KAccess *a, Lv elem)
+{
+    int64_t size = dtype_bytes(g->k->buf.at[a->buf].dtype);
+    return ir_at_byte(g->ir, g->buf[a->buf], ir_mul(g->ir, elem, size));
+}
+
+/* Element index of lane l, or of lane 0 of a vector. */
+static Lv element(Gen *g, const KAccess *a, Lv at_lane0, int l)
+{
+    Ir *ir = g->ir;
+    Lv e = affine_of_lane(g, &a->at, at_lane0, l);
+    return by_lane(g, a) ? ir_add(ir, ir_mul(ir, e, g->width), ir_int(ir, l)) : e;
+}
+
+/* ---- loads ---------------------------------------------------------------------------- */
+
+static Lv safe(Gen *g, Lv ok, Lv at)
+{
+    return ok == NULL ? at : PICK(ok, at, ir_int(g->ir, 0));
+}
+
+static Lv otherwise(Gen *g, const KAccess *a, DType t, int n)
+{
+    return ir_splat(g->ir, gen_const(g, t, a->otherwise, (int64_t)a->otherwise), n);
+}
+
+static Lv load_one(Gen *g, const KAccess *a, DType t, Inside in)
+{
+    Lv at = gen_affine(g, &a->at), ok = in.all;
+    if (in.lane != NULL) {
+        Lt type = LLVMTypeOf(in.lane);
+        Lv any = ir_intrinsic(g->ir, "llvm.vector.reduce.or", &type, 1, &in.lane, 1);
+        ok = both(g, ok, any);
+    }
+    Lv p = address(g, a, safe(g, ok, at));
+    Lv x = gen_from_mem(g, t, ir_load(g->ir, gen_mem_type(g, t, 1), p, dtype_bytes(t)));
+    if (in.lane != NULL)
+        return PICK(in.lane, ir_splat(g->ir, x, g->width), otherwise(g, a, t, g->width));
+    return in.all == NULL ? x : PICK(in.all, x, otherwise(g, a, t, 1));
+}
+
+static Lv load_masked(Gen *g, Lt type, Lv p, int align, Lv mask, Lv pass)
+{
+    Lt types[] = {type, g->ir->ptr};
+    Lv arg[] = {p, ir_int32(g->ir, align), mask, pass};
+    return ir_intrinsic(g->ir, "llvm.masked.load", types, 2, arg, 4);
+}
+
+/* Contiguous lanes; `in.lane` and g->mask can be masks of the hardware. */
+static Lv load_run(Gen *g, const KAccess *a, DType t, Inside in)
+{
+    Lt mem = gen_mem_type(g, t, g->width);
+    Lv mask = both(g, g->mask, in.lane);
+    Lv e = safe(g, in.all, element(g, a, gen_affine(g, &a->at), 0));
+    Lv p = address(g, a, e), x;
+    if (mask == NULL)
+        x = ir_load(g->ir, mem, p, dtype_bytes(t));
+    else {
+        if (in.all != NULL) /* the safe element is one, not a run of them */
+            mask = both(g, mask, ir_splat(g->ir, in.all, g->width));
+        x = load_masked(g, mem, p, dtype_bytes(t), mask, LLVMConstNull(mem));
+    }
+    x = gen_from_mem(g, t, x);
+    Lv valid = in.lane;
+    if (in.all != NULL)
+        valid = both(g, valid, ir_splat(g->ir, in.all, g->width));
+    return valid == NULL || (mask != NULL && a->otherwise == 0 && !signbit(a->otherwise))
+               ? x
+               : PICK(valid, x, otherwise(g, a, t, g->width));
+}
+
+static Lv load_each(Gen *g, const KAccess *a, DType t, Inside in)
+{
+    Ir *ir = g->ir;
+    Lv at = gen_affine(g, &a->at), x = LLVMGetPoison(gen_mem_type(g, t, g->width));
+    for (int l = 0; l < g->width; l++) {
+        Lv ok = both(g, in.all, inside_lane(g, a, l));
+        Lv p = address(g, a, safe(g, ok, element(g, a, at, l)));
+        Lv one = ir_load(ir, gen_mem_type(g, t, 1), p, dtype_bytes(t));
+        x = LLVMBuildInsertElement(ir->b, x, one, ir_int32(ir, l), "");
+    }
+    x = gen_from_mem(g, t, x);
+    Lv valid = in.lane;
+    if (in.all != NULL)
+        valid = both(g, valid, ir_splat(ir, in.all, g->width));
+    return valid == NULL ? x : PICK(valid, x, otherwise(g, a, t, g->width));
+}
+
+Lv gen_load(Gen *g, int32_t access)
+{
+    const KAccess *a = &g->k->access.at[access];
+    const KBuf *b = &g->k->buf.at[a->buf];
+    Inside in = inside(g, a);
+    bool irregular = gen_irregular(g, &a->at);
+    int64_t stride = gen_stride(g, &a->at);
+    if (by_lane(g, a))
+        stride = stride == 0 && !irregular ? 1 : 2;
+    if (g->width == 1 || (stride == 0 && !irregular))
+        return load_one(g, a, b->dtype, in);
+    bool masked = g->mask != NULL || in.lane != NULL;
+    bool run = stride == 1 && !irregular && (!masked || maskable(g, b->dtype));
+    if (run && in.all != NULL && !masked && b->elems < g->width)
+        run = false; /* no run of elements is safe to read */
+    return run ? load_run(g, a, b->dtype, in) : load_each(g, a, b->dtype, in);
+}
+
+/* ---- stores ---------------------------------------------------------------------------- */
+
+static void store_one(Gen *g, const KAccess *a, DType t, Lv x)
+{
+    Lv p = address(g, a, gen_affine(g, &a->at));
+    ir_store(g->ir, gen_to_mem(g, t, x), p, dtype_bytes(t));
+}
+
+static void store_run(Gen *g, const KAccess *a, DType t, Lv x, Lv mask)
+{
+    Lv p = address(g, a, element(g, a, gen_affine(g, &a->at), 0));
+    x = gen_to_mem(g, t, x);
+    if (mask == NULL) {
+        ir_store(g->ir, x, p, dtype_bytes(t));
+        return;
+    }
+    Lt types[] = {LLVMTypeOf(x), g->ir->ptr};
+    Lv arg[] = {x, p, ir_int32(g->ir, dtype_bytes(t)), mask};
+    ir_intrinsic(g->ir, "llvm.masked.store", types, 2, arg, 4);
+}
+
+static void store_each(Gen *g, const KAccess *a, DType t, Lv x)
+{
+    Ir *ir = g->ir;
+    Lv at = gen_affine(g, &a->at);
+    x = gen_to_mem(g, t, x);
+    for (int l = 0; l < g->width; l++) {
+        Lv ok = inside_lane(g, a, l);
+        IrIf s = {NULL, NULL};
+        if (ok != NULL)
+            s = ir_if(ir, ok);
+        Lv one = LLVMBuildExtractElement(ir->b, x, ir_int32(ir, l), "");
+        ir_store(ir, one, address(g, a, element(g, a, at, l)), dtype_bytes(t));
+        if (ok != NULL)
+            ir_end_if(ir, &s);
+    }
+}
+
+void gen_store(Gen *g, int32_t access, Lv x, bool vary)
+{
+    const KAccess *a = &g->k->access.at[access];
+    DType t = g->k->buf.at[a->buf].dtype;
+    Inside in = inside(g, a);
+    bool irregular = gen_irregular(g, &a->at);
+    int64_t stride = gen_stride(g, &a->at);
+    if (by_lane(g, a))
+        stride = stride == 0 && !irregular ? 1 : 2;
+    IrIf s = {NULL, NULL};
+    if (in.all != NULL)
+        s = ir_if(g->ir, in.all);
+    if (g->width == 1 || (stride == 0 && !irregular && !vary && in.lane == NULL)) {
+        store_one(g, a, t, x);
+    } else {
+        x = vary ? x : ir_splat(g->ir, x, g->width);
+        if (stride == 1 && !irregular)
+            store_run(g, a, t, x, both(g, g->mask, in.lane));
+        else
+            store_each(g, a, t, x);
+    }
+    if (in.all != NULL)
+        ir_end_if(g->ir, &s);
+}

@@ -1,0 +1,276 @@
+/* Loop kernels: the tree, printed as nested loops. */
+#include <assert.h>
+#include "emit.h"
+#include "gen_acc.h"
+#include "tree.h"
+
+typedef struct Emit {
+    Gen g;
+    Tree *t;
+} Emit;
+
+Lv emit_kernel_begin(Ir *ir, const Kernel *k, const char *name, Lv *buf)
+{
+    const Lt arg[] = {ir->ptr, ir->ptr, ir->i64, ir->i64};
+    Lv fn = ir_function(ir, name, ir->none, arg, 4);
+    ir_use_target(ir, fn);
+    int64_t n = 0;
+    for (int i = 0; i < k->buf.n; i++)
+        if (k->buf.at[i].mode != K_LOCAL)
+            buf[i] = ir_load(ir, ir->ptr, ir_off(ir, LLVMGetParam(fn, 0), 8 * n++), 8);
+    return fn;
+}
+
+/* A handover to another core costs some microseconds. */
+int64_t emit_chunks(double cycles, int64_t n_units)
+{
+    double pieces = cycles / 20000;
+    int64_t n = pieces > 64 ? 64 : (int64_t)pieces;
+    if (n > n_units)
+        n = n_units;
+    return n < 2 ? 1 : n;
+}
+
+static void emit_items(Emit *e, const Node *in);
+
+static void emit_inst(Emit *e, Val v)
+{
+    Gen *g = &e->g;
+    switch (g->k->inst.at[v].op) {
+    case KI_ACC:
+        gen_acc_open(g, v, e->t->wide[v]);
+        break;
+    case KI_INTO:
+        gen_into(g, v, e->t->red_of[v]);
+        break;
+    case KI_FOLD:
+        gen_fold(g, v);
+        break;
+    case KI_VAR:
+    case KI_GET:
+    case KI_SET:
+        gen_variable(g, v);
+        break;
+    default:
+        gen_inst(g, v);
+        break;
+    }
+}
+
+/* Iterations [from, to) along the lanes; whole vectors, then the rest by a mask. */
+static void emit_vector(Emit *e, const Node *n, Lv from, Lv to, bool whole)
+{
+    Gen *g = &e->g;
+    Ir *ir = g->ir;
+    Lv count = LLVMBuildSub(ir->b, to, from, "");
+    Lv rest = LLVMBuildAnd(ir->b, count, ir_int(ir, n->width - 1), "");
+    Lv last = LLVMBuildSub(ir->b, to, rest, "");
+    bool constant = LLVMIsConstant(count);
+    int64_t n_count = constant ? LLVMConstIntGetSExtValue(count) : 0;
+    if (!constant || n_count >= n->width) {
+        IrLoop l = ir_loop(ir, from, last, n->width, !constant);
+        gen_vector(g, n->width, n->v, NULL);
+        g->value[n->v] = l.i;
+        emit_items(e, n);
+        ir_loop_end(ir, &l);
+    }
+    if (!whole && (!constant || n_count % n->width != 0)) {
+        IrIf s = {NULL, NULL};
+        if (!constant)
+            s = ir_if(ir, LLVMBuildICmp(ir->b, LLVMIntSGT, rest, ir_int(ir, 0), ""));
+        gen_vector(g, n->width, n->v, rest);
+        g->value[n->v] = last;
+        emit_items(e, n);
+        if (!constant)
+            ir_end_if(ir, &s);
+    }
+    gen_scalar(g);
+}
+
+static void emit_loop(Emit *e, const Node *n)
+{
+    Gen *g = &e->g;
+    Ir *ir = g->ir;
+    const KInst *i = &g->k->inst.at[n->v];
+    int64_t extent = i->imm.i;
+    if (extent <= 0)
+        return;
+    if (n->width > 0) {
+        emit_vector(e, n, ir_int(ir, 0), ir_int(ir, extent), false);
+        return;
+    }
+    if (extent == 1) {
+        g->value[n->v] = ir_int(ir, 0);
+        emit_items(e, n);
+        return;
+    }
+    IrLoop l = ir_loop(ir, ir_int(ir, 0), ir_int(ir, extent), 1, false);
+    bool down = i->op == KI_SEQ && i->aux == 1;
+    g->value[n->v] = down ? LLVMBuildSub(ir->b, ir_int(ir, extent - 1), l.i, "") : l.i;
+    emit_items(e, n);
+    ir_loop_end(ir, &l);
+}
+
+static void emit_items(Emit *e, const Node *in)
+{
+    for (const Node *n = in->first; n != NULL; n = n->next) {
+        if (n->loop)
+            emit_loop(e, n);
+        else
+            emit_inst(e, n->v);
+    }
+}
+
+/* ---- the grid ----------------------------------------------------------------- */
+
+static int64_t extent_of(const Emit *e, int link)
+{
+    return e->t->k->inst.at[e->t->chain[link]->v].imm.i;
+}
+
+/* The indices of unit `begin`, by divisions that constants turn into products. */
+static void decode(Emit *e, Lv unit, Lv *digit, const int64_t *extent, int n)
+{
+    Ir *ir = e->g.ir;
+    for (int i = n; i-- > 0;) {
+        if (i == 0) {
+            digit[0] = unit;
+            break;
+        }
+        Lv by = ir_int(ir, extent[i]);
+        digit[i] = LLVMBuildURem(ir->b, unit, by, "");
+        unit = LLVMBuildUDiv(ir->b, unit, by, "");
+    }
+}
+
+/* The next unit's indices, as an odometer turns. */
+static void advance(Emit *e, Lv *digit, const int64_t *extent, int n)
+{
+    Ir *ir = e->g.ir;
+    Lv carry = ir_int(ir, 1);
+    for (int i = n; i-- > 0;) {
+        Lv next = ir_add(ir, digit[i], carry);
+        if (i == 0) {
+            digit[i] = next;
+            break;
+        }
+        Lv full = LLVMBuildICmp(ir->b, LLVMIntEQ, next, ir_int(ir, extent[i]), "");
+        carry = LLVMBuildZExt(ir->b, full, ir->i64, "");
+        digit[i] = LLVMBuildSelect(ir->b, full, ir_int(ir, 0), next, "");
+    }
+}
+
+/* Pure values that stand between the loops of the chain. */
+static void emit_beside(Emit *e, const Node *in)
+{
+    for (const Node *n = in->first; n != NULL; n = n->next)
+        if (!n->loop)
+            emit_inst(e, n->v);
+}
+
+static void emit_unit(Emit *e, Lv *digit, int n_digits)
+{
+    Tree *t = e->t;
+    const Node *vector = tree_chain_vector(t);
+    int n = t->n_chain - (vector != NULL);
+    for (int i = 0; i < n; i++) {
+        e->g.value[t->chain[i]->v] = digit[i];
+        if (i < t->n_chain - 1)
+            emit_beside(e, t->chain[i]);
+    }
+    if (vector == NULL) {
+        emit_items(e, t->chain[n - 1]);
+        return;
+    }
+    Ir *ir = e->g.ir;
+    int64_t extent = extent_of(e, t->n_chain - 1);
+    if (t->n_blocks == 1) {
+        emit_vector(e, vector, ir_int(ir, 0), ir_int(ir, extent), false);
+        return;
+    }
+    Lv from = ir_mul(ir, digit[n_digits - 1], t->block);
+    Lv to = ir_min(ir, ir_add(ir, from, ir_int(ir, t->block)), ir_int(ir, extent));
+    emit_vector(e, vector, from, to, extent % vector->width == 0);
+}
+
+/* A grid of one loop cut into blocks needs no odometer: its units are a range. */
+static void emit_range(Emit *e, Lv begin, Lv end)
+{
+    Ir *ir = e->g.ir;
+    const Node *vector = tree_chain_vector(e->t);
+    int64_t extent = extent_of(e, 0);
+    Lv from = ir_mul(ir, begin, e->t->block);
+    Lv to = ir_min(ir, ir_mul(ir, end, e->t->block), ir_int(ir, extent));
+    emit_vector(e, vector, from, to, extent % vector->width == 0);
+}
+
+static void emit_grid(Emit *e, Lv begin, Lv end)
+{
+    Ir *ir = e->g.ir;
+    Tree *t = e->t;
+    const Node *vector = tree_chain_vector(t);
+    int n = t->n_chain - (vector != NULL);
+    if (n == 0) {
+        emit_range(e, begin, end);
+        return;
+    }
+    int64_t extent[MAX_CHAIN + 1];
+    Lv digit[MAX_CHAIN + 1], phi[MAX_CHAIN + 1];
+    for (int i = 0; i < n; i++)
+        extent[i] = extent_of(e, i);
+    if (t->n_blocks > 1)
+        extent[n++] = t->n_blocks;
+    decode(e, begin, digit, extent, n);
+    Lb before = ir_here(ir);
+    IrLoop l = ir_loop(ir, begin, end, 1, true);
+    LLVMPositionBuilderBefore(ir->b, l.hoist);
+    for (int i = 0; i < n; i++) {
+        phi[i] = LLVMBuildPhi(ir->b, ir->i64, "");
+        LLVMAddIncoming(phi[i], &digit[i], &before, 1);
+        digit[i] = phi[i];
+    }
+    ir_at(ir, LLVMGetSuccessor(l.hoist, 0));
+    emit_unit(e, digit, n);
+    advance(e, digit, extent, n);
+    Lb here = ir_here(ir);
+    for (int i = 0; i < n; i++)
+        LLVMAddIncoming(phi[i], &digit[i], &here, 1);
+    ir_loop_end(ir, &l);
+}
+
+int64_t loop_scratch(const Machine *m, const Kernel *k, Arena *arena)
+{
+    return tree_locals(tree_build(k, m, arena), NULL);
+}
+
+static void place_locals(Emit *e, Lv scratch, Arena *arena, KernelFn *out)
+{
+    Gen *g = &e->g;
+    int64_t *offset = NEW_ARRAY(arena, int64_t, g->k->buf.n);
+    out->scratch = tree_locals(e->t, offset);
+    for (int i = 0; i < g->k->buf.n; i++) {
+        if (g->k->buf.at[i].mode != K_LOCAL)
+            continue;
+        g->buf[i] = ir_off(g->ir, scratch, offset[i]);
+        g->local_by_lane[i] = tree_chain_vector(e->t) != NULL;
+    }
+}
+
+KernelFn emit_loop_kernel(Ir *ir, const Kernel *k, const char *name, Arena *arena)
+{
+    Emit e = {.t = tree_build(k, ir->mach, arena)};
+    Tree *t = e.t;
+    gen_init(&e.g, ir, t->k, arena);
+    KernelFn out = {.n_units = t->n_chain > 0 ? t->n_units : 1};
+    out.fn = emit_kernel_begin(ir, k, name, e.g.buf);
+    place_locals(&e, LLVMGetParam(out.fn, 1), arena, &out);
+    if (t->n_chain > 0 && t->n_units > 0) {
+        emit_beside(&e, t->root);
+        emit_grid(&e, LLVMGetParam(out.fn, 2), LLVMGetParam(out.fn, 3));
+    } else if (t->n_chain == 0) {
+        emit_items(&e, t->root);
+    }
+    LLVMBuildRetVoid(ir->b);
+    out.chunks = emit_chunks(t->cost, out.n_units);
+    return out;
+}

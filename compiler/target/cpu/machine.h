@@ -1,0 +1,44 @@
+/* A processor as the emitter sees it: instruction sets, registers, caches. */
+#ifndef GRADC_TARGET_CPU_MACHINE_H
+#define GRADC_TARGET_CPU_MACHINE_H
+
+#include "../target.h"
+
+typedef enum Arch { ARCH_X86_64, ARCH_AARCH64 } Arch;
+typedef enum Format { FORMAT_ELF, FORMAT_MACHO, FORMAT_COFF } Format;
+
+/* Instruction sets that emitted code may use and init checks: features.def has
+ * the name and the cpuid bit of each. */
+typedef enum Feature {
+#define FEATURE(id, name, leaf, reg, bit) FEATURE_##id,
+#include "features.def"
+#undef FEATURE
+    N_FEATURES
+} Feature;
+
+typedef struct Machine {
+    const char *triple;   /* normalised */
+    const char *cpu;      /* as named to the user: "znver3", "baseline" */
+    const char *tune;     /* LLVM CPU whose scheduling model is used */
+    const char *features; /* LLVM's list for kernels: "+avx,+avx2" */
+    Arch arch;
+    Format format;
+    uint32_t need;     /* bit set of Feature */
+    int vec_bytes;     /* 16, 32, 64 */
+    int n_vregs;       /* 16 or 32 */
+    bool fma;          /* else mul, then add: another class of numerics */
+    bool masked;       /* masked loads and stores of 4- and 8-byte elements */
+    bool masked_small; /* of 1- and 2-byte elements too */
+    bool f16c;         /* f16 <-> f32 in hardware */
+    int64_t l1_bytes, l2_bytes;
+} Machine;
+
+/* fails: NULL, after a report. */
+const Machine *machine_find(Ctx *cx, const TargetOptions *o, Arena *arena);
+
+static inline bool machine_has(const Machine *m, Feature f)
+{
+    return (m->need >> f & 1) != 0;
+}
+
+#endif

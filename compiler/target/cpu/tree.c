@@ -1,0 +1,292 @@
+/* From instructions to a tree: dependences, hoisting, the grid. */
+#include <assert.h>
+#include "tree.h"
+
+static bool is_loop(KOp op)
+{
+    return op == KI_PAR || op == KI_SEQ || op == KI_RED;
+}
+
+/* ---- what depends on which loop -------------------------------------------- */
+
+typedef struct Scan {
+    Tree *t;
+    int open[64]; /* bits of the loops around an instruction, outermost first */
+    int n_open;
+    Val *owner; /* by Val: ACC and VAR, the loop around */
+} Scan;
+
+static uint64_t bit_of(const Tree *t, Val loop)
+{
+    for (int i = 0; i < t->n_loops; i++)
+        if (t->loop[i] == loop)
+            return UINT64_C(1) << i;
+    assert(!"not a loop");
+    return 0;
+}
+
+bool tree_depends(const Tree *t, Val v, Val of)
+{
+    return (t->deps[v] & bit_of(t, of)) != 0;
+}
+
+static uint64_t around(const Scan *s)
+{
+    uint64_t all = 0;
+    for (int i = 0; i < s->n_open; i++)
+        all |= UINT64_C(1) << s->open[i];
+    return all;
+}
+
+static uint64_t affine_deps(const Tree *t, const KAff *x)
+{
+    uint64_t d = 0;
+    for (int i = 0; i < x->n; i++)
+        d |= t->deps[x->t[i].v];
+    return d;
+}
+
+static uint64_t load_deps(const Scan *s, const KInst *i)
+{
+    const KAccess *a = &s->t->k->access.at[i->aux];
+    if (s->t->k->buf.at[a->buf].mode != K_IN) /* may be written on the way */
+        return around(s);
+    uint64_t d = affine_deps(s->t, &a->at);
+    for (int b = 0; b < a->n_bounds; b++)
+        d |= affine_deps(s->t, &a->bound[b].e);
+    return d;
+}
+
+/* Innermost RED around, inside of the loop that the accumulator belongs to. */
+static Val feeding_loop(const Scan *s, Val acc)
+{
+    const Tree *t = s->t;
+    for (int i = s->n_open; i-- > 0;) {
+        Val loop = t->loop[s->open[i]];
+        if (loop == s->owner[acc])
+            break;
+        if (t->k->inst.at[loop].op == KI_RED)
+            return loop;
+    }
+    return 0;
+}
+
+static void scan_inst(Scan *s, Val v)
+{
+    Tree *t = s->t;
+    const KInst *i = &t->k->inst.at[v];
+    const Val arg[] = {i->a, i->b, i->c};
+    if (is_loop((KOp)i->op)) {
+        assert(t->n_loops < 64);
+        s->open[s->n_open++] = t->n_loops;
+        t->loop[t->n_loops] = v;
+        t->deps[v] = UINT64_C(1) << t->n_loops++;
+        return;
+    }
+    switch (kop_class((KOp)i->op)) {
+    case K_CLASS_LOOP:
+        s->n_open--;
+        break;
+    case K_CLASS_RED:
+    case K_CLASS_VAR:
+        if (i->op == KI_ACC || i->op == KI_VAR)
+            s->owner[v] = s->n_open > 0 ? t->loop[s->open[s->n_open - 1]] : 0;
+        if (i->op == KI_INTO) {
+            t->red_of[v] = feeding_loop(s, i->a);
+            t->wide[i->a] |= t->red_of[v] != 0;
+        }
+        t->deps[v] = around(s);
+        break;
+    case K_CLASS_MEM:
+        t->deps[v] = i->op == KI_LOAD ? load_deps(s, i) : around(s);
+        break;
+    default:
+        if (i->op == KI_INDEX)
+            t->deps[v] = affine_deps(t, &t->k->affine.at[i->aux]);
+        for (int a = 0; a < kop_args((KOp)i->op); a++)
+            t->deps[v] |= t->deps[arg[a]];
+        break;
+    }
+}
+
+static void scan(Tree *t, Arena *arena)
+{
+    Scan s = {.t = t, .owner = NEW_ARRAY(arena, Val, t->k->inst.n)};
+    for (Val v = 1; v < (Val)t->k->inst.n; v++)
+        scan_inst(&s, v);
+}
+
+/* ---- the tree ------------------------------------------------------------------ */
+
+/* Appends to `in`, or puts before its member `before`. */
+static void insert(Node *in, Node *n, Node *before)
+{
+    n->parent = in;
+    n->next = before;
+    n->prev = before != NULL ? before->prev : in->last;
+    *(n->prev != NULL ? &n->prev->next : &in->first) = n;
+    *(before != NULL ? &before->prev : &in->last) = n;
+}
+
+static bool hoistable(const Tree *t, Val v)
+{
+    const KInst *i = &t->k->inst.at[v];
+    if (i->op == KI_LOAD)
+        return t->k->buf.at[t->k->access.at[i->aux].buf].mode == K_IN;
+    KClass c = kop_class((KOp)i->op);
+    return c != K_CLASS_RED && c != K_CLASS_VAR && i->op != KI_STORE;
+}
+
+static void place(Tree *t, Arena *arena, Node *top, Val v)
+{
+    Node *n = NEW(arena, Node), *at = top, *before = NULL;
+    n->v = v;
+    while (hoistable(t, v) && at->v != 0 && !tree_depends(t, v, at->v)) {
+        before = at;
+        at = at->parent;
+    }
+    insert(at, n, before);
+}
+
+static Node *open_loop(Arena *arena, Node *top, Val v)
+{
+    Node *n = NEW(arena, Node);
+    *n = (Node){.loop = true, .v = v, .depth = top->depth + 1};
+    insert(top, n, NULL);
+    return n;
+}
+
+static int position(const Val *order, int n, Val v)
+{
+    for (int i = 0; i < n; i++)
+        if (order[i] == v)
+            return i;
+    return -1;
+}
+
+/* `order`: loops of a chain, to be nested in this order. They are opened together
+ * where the outermost of them stands: between them there are only pure values. */
+static void grow(Tree *t, Arena *arena, const Val *order, int n_order)
+{
+    Node *top = t->root = NEW(arena, Node);
+    top->loop = true;
+    Val first = 0;
+    for (Val v = 1; v < (Val)t->k->inst.n; v++) {
+        const KInst *i = &t->k->inst.at[v];
+        bool chained = position(order, n_order, i->op == KI_END ? (Val)i->aux : v) >= 0;
+        if (chained && i->op == KI_END) {
+            for (int c = 0; c < n_order && (Val)i->aux == first; c++)
+                top = top->parent;
+        } else if (chained) {
+            for (int c = 0; c < n_order && first == 0; c++)
+                top = open_loop(arena, top, order[c]);
+            first = first == 0 ? v : first;
+        } else if (i->op == KI_END) {
+            top = top->parent;
+        } else if (is_loop((KOp)i->op)) {
+            top = open_loop(arena, top, v);
+        } else if (i->op != KI_CONST) {
+            place(t, arena, top, v);
+        }
+    }
+}
+
+/* The only loop in `in`, if nothing beside it has an effect. */
+static Node *only_loop(const Tree *t, const Node *in)
+{
+    Node *found = NULL;
+    for (Node *n = in->first; n != NULL; n = n->next) {
+        if (n->loop ? found != NULL : !hoistable(t, n->v))
+            return NULL;
+        found = n->loop ? n : found;
+    }
+    return found;
+}
+
+static void find_chain(Tree *t)
+{
+    t->n_chain = 0;
+    for (Node *n = only_loop(t, t->root); n != NULL; n = only_loop(t, n)) {
+        if (t->k->inst.at[n->v].op != KI_PAR || t->n_chain == MAX_CHAIN)
+            break;
+        t->chain[t->n_chain++] = n;
+    }
+}
+
+/* ---- the share of a thread -------------------------------------------------------- */
+
+/* Units enough for any number of lanes to be balanced. */
+enum { WANTED_UNITS = 64 };
+
+static void divide(Tree *t)
+{
+    int64_t outer = 1;
+    const Node *v = tree_chain_vector(t);
+    for (int i = 0; i < t->n_chain - (v != NULL); i++)
+        outer *= t->k->inst.at[t->chain[i]->v].imm.i;
+    t->n_blocks = t->block = 1;
+    if (v != NULL) {
+        int64_t extent = t->k->inst.at[v->v].imm.i;
+        int64_t vectors = (extent + v->width - 1) / v->width;
+        int64_t wanted = outer >= WANTED_UNITS || outer == 0 ? 1 : WANTED_UNITS / outer;
+        if (wanted > vectors)
+            wanted = vectors;
+        if (wanted > 0) {
+            t->block = (vectors + wanted - 1) / wanted * v->width;
+            t->n_blocks = (extent + t->block - 1) / t->block;
+        } else {
+            t->n_blocks = 0;
+        }
+    }
+    t->n_units = outer * t->n_blocks;
+}
+
+int64_t tree_locals(const Tree *t, int64_t *offset)
+{
+    const Node *v = tree_chain_vector(t);
+    int64_t bytes = 0;
+    for (int i = 0; i < t->k->buf.n; i++) {
+        const KBuf *b = &t->k->buf.at[i];
+        if (b->mode != K_LOCAL)
+            continue;
+        if (offset != NULL)
+            offset[i] = bytes;
+        bytes += align_up(b->elems * dtype_bytes(b->dtype) * (v != NULL ? v->width : 1), 64);
+    }
+    return bytes;
+}
+
+Tree *tree_build(const Kernel *k, const Machine *m, Arena *arena)
+{
+    Tree *t = NEW(arena, Tree);
+    t->k = tree_merge(k, arena);
+    t->deps = NEW_ARRAY(arena, uint64_t, k->inst.n);
+    t->red_of = NEW_ARRAY(arena, Val, k->inst.n);
+    t->wide = NEW_ARRAY(arena, bool, k->inst.n);
+    scan(t, arena);
+    grow(t, arena, NULL, 0);
+    find_chain(t);
+    tree_choose_vectors(t, m);
+    Val order[MAX_CHAIN];
+    int n = 0, vector = -1;
+    for (int i = 0; i < t->n_chain; i++) {
+        if (t->chain[i]->width > 0)
+            vector = i;
+        else
+            order[n++] = t->chain[i]->v;
+    }
+    if (vector >= 0 && vector != t->n_chain - 1) {
+        int width = t->chain[vector]->width;
+        order[n++] = t->chain[vector]->v;
+        grow(t, arena, order, n);
+        Node *c = t->root;
+        for (int i = 0; i < n; i++) {
+            for (c = c->first; c->v != order[i];)
+                c = c->next;
+            t->chain[i] = c;
+        }
+        c->width = width; /* no other loop moves along lanes inside of it */
+    }
+    divide(t);
+    return t;
+}

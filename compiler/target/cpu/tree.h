@@ -1,0 +1,54 @@
+/* A loop kernel as a tree, with the decisions of its emission: what is hoisted,
+ * which loops move along the lanes of vectors, what the threads share out. No
+ * LLVM here. */
+#ifndef GRADC_TARGET_CPU_TREE_H
+#define GRADC_TARGET_CPU_TREE_H
+
+#include "machine.h"
+
+typedef struct Node Node;
+struct Node {
+    bool loop;
+    Val v;     /* 0: the root */
+    int depth; /* loops: of the root 0 */
+    int width; /* loops: > 0 moves along that many lanes */
+    Node *parent, *prev, *next, *first, *last;
+};
+
+enum { MAX_CHAIN = 16 };
+
+typedef struct Tree {
+    const Kernel *k; /* adjacent PAR loops merged where every access allows it */
+    Node *root;
+    /* The grid: nested PAR loops with nothing but pure values between them, outermost
+     * first; a vectorised one is the last. */
+    int n_chain;
+    Node *chain[MAX_CHAIN];
+    uint64_t *deps; /* by Val: the loops it depends on, bit i is loop[i] */
+    int n_loops;
+    Val loop[64];
+    Val *red_of; /* by Val, INTO: innermost RED inside of the ACC's scope, or 0 */
+    bool *wide;  /* by Val, ACC: some INTO has a red_of */
+    /* What the threads share out: units [0, n_units), in order of the grid. The last
+     * loop of a vectorised chain is cut into blocks of `block` iterations. */
+    int64_t n_units, block, n_blocks;
+    double cost; /* cycles of the whole kernel, estimated */
+} Tree;
+
+Tree *tree_build(const Kernel *k, const Machine *m, Arena *arena);
+/* Bytes of lane scratch of the LOCAL buffers; offset of each, when not NULL. */
+int64_t tree_locals(const Tree *t, int64_t *offset);
+/* The chain's vector loop, or NULL. */
+static inline const Node *tree_chain_vector(const Tree *t)
+{
+    return t->n_chain > 0 && t->chain[t->n_chain - 1]->width > 0 ? t->chain[t->n_chain - 1] : NULL;
+}
+/* Whether v is computed again for each iteration of the loop `of`. */
+bool tree_depends(const Tree *t, Val v, Val of);
+
+/* tree_vector.c: chooses the loops that move along lanes; sets Node.width. */
+void tree_choose_vectors(Tree *t, const Machine *m);
+/* tree_merge.c: k with adjacent PAR loops merged where every access allows it. */
+const Kernel *tree_merge(const Kernel *k, Arena *arena);
+
+#endif

@@ -1,0 +1,221 @@
+/* Which loops move along the lanes: the cheapest choice by a count of vector and
+ * scalar operations, one loop at most on each path from the root. */
+#include "tree.h"
+
+typedef struct Cost {
+    const Tree *t;
+    const Machine *m;
+    Val lane; /* 0: scalar code */
+    int width;
+} Cost;
+
+static int64_t coef_of(const KAff *x, Val v)
+{
+    for (int i = 0; i < x->n; i++)
+        if (x->t[i].v == v)
+            return x->t[i].coef;
+    return 0;
+}
+
+/* A term other than the lane's own index varies with the lane. */
+static bool irregular(const Tree *t, const KAff *x, Val lane)
+{
+    for (int i = 0; i < x->n; i++)
+        if (x->t[i].v != lane && tree_depends(t, x->t[i].v, lane))
+            return true;
+    return false;
+}
+
+static double registers(const Cost *c, DType t)
+{
+    int bytes = t == F64 || t == I64 ? 8 : 4; /* small types are widened */
+    return (c->width * bytes + c->m->vec_bytes - 1) / c->m->vec_bytes;
+}
+
+static double access_cost(const Cost *c, const KAccess *a, bool store)
+{
+    DType t = c->t->k->buf.at[a->buf].dtype;
+    double bounds = 0.5 * a->n_bounds;
+    if (c->lane == 0)
+        return 1 + bounds;
+    int64_t stride = coef_of(&a->at, c->lane);
+    if (irregular(c->t, &a->at, c->lane))
+        return c->width * (store ? 4.0 : 3.0) + bounds * c->width;
+    if (stride == 0 && !store)
+        return 1 + bounds;
+    if (stride == 1)
+        return registers(c, t) * (store ? 1.5 : 1.0) + bounds * registers(c, t);
+    return c->width * (store ? 2.0 : 1.5) + bounds * c->width;
+}
+
+static double op_weight(KOp op)
+{
+    switch (op) {
+    case KI_DIV:
+    case KI_REM:
+    case KI_SQRT:
+        return 5;
+    case KI_CAST:
+    case KI_MULHI:
+        return 2;
+    default:
+        return 1;
+    }
+}
+
+static double inst_cost(const Cost *c, Val v)
+{
+    const KInst *i = &c->t->k->inst.at[v];
+    if (i->op == KI_LOAD || i->op == KI_STORE)
+        return access_cost(c, &c->t->k->access.at[i->aux], i->op == KI_STORE);
+    if (c->lane == 0 || !tree_depends(c->t, v, c->lane))
+        return op_weight((KOp)i->op);
+    if (i->op == KI_INTO && c->t->red_of[v] != 0 && c->t->red_of[v] != c->lane)
+        return 4 * registers(c, (DType)i->dtype); /* lanes of vectors, in memory */
+    return op_weight((KOp)i->op) * registers(c, (DType)i->dtype);
+}
+
+static double body_cost(const Cost *c, const Node *in)
+{
+    double sum = 0;
+    for (const Node *n = in->first; n != NULL; n = n->next)
+        sum += n->loop ? (double)c->t->k->inst.at[n->v].imm.i * (1 + body_cost(c, n))
+                       : inst_cost(c, n->v);
+    return sum;
+}
+
+/* ---- what may be a vector ------------------------------------------------------- */
+
+typedef struct Rules {
+    const Tree *t;
+    const Node *loop;
+    int lanes[2];     /* INTO of accumulators with 8 and with 16 lanes */
+    bool nested[2];   /* one of them in an inner loop */
+    bool wide_values; /* doubles */
+    int work;         /* operations in the loop */
+    bool ok;
+} Rules;
+
+static bool opened_inside(const Rules *r, const Node *in, Val v)
+{
+    for (const Node *n = in->first; n != NULL; n = n->next)
+        if (n->loop ? opened_inside(r, n, v) : n->v == v)
+            return true;
+    return false;
+}
+
+/* A store in a RED loop: iterations must be independent all the same. */
+static bool free_of_carry(const Rules *r, const KAccess *store, const Node *in)
+{
+    if (coef_of(&store->at, r->loop->v) == 0 || irregular(r->t, &store->at, r->loop->v))
+        return false;
+    for (const Node *n = in->first; n != NULL; n = n->next) {
+        const KInst *i = &r->t->k->inst.at[n->v];
+        if (n->loop) {
+            if (!free_of_carry(r, store, n))
+                return false;
+        } else if (i->op == KI_LOAD || i->op == KI_STORE) {
+            const KAccess *a = &r->t->k->access.at[i->aux];
+            if (a->buf == store->buf && !k_aff_equal(&a->at, &store->at))
+                return false;
+        }
+    }
+    return true;
+}
+
+static void check_inst(Rules *r, const Node *n)
+{
+    const Tree *t = r->t;
+    const KInst *i = &t->k->inst.at[n->v];
+    bool red = t->k->inst.at[r->loop->v].op == KI_RED;
+    r->work++;
+    r->wide_values |= i->dtype == F64;
+    if (i->op == KI_SET && !opened_inside(r, r->loop, i->a))
+        r->ok = false;
+    if (i->op == KI_STORE && red && !free_of_carry(r, &t->k->access.at[i->aux], r->loop))
+        r->ok = false;
+    if (i->op != KI_INTO || opened_inside(r, r->loop, i->a))
+        return;
+    if (t->red_of[n->v] != r->loop->v)
+        r->ok = false;
+    int many = k_lanes((DType)i->dtype) == 16;
+    r->lanes[many]++;
+    r->nested[many] |= n->parent != r->loop;
+}
+
+static void check_body(Rules *r, const Node *in)
+{
+    for (const Node *n = in->first; n != NULL && r->ok; n = n->next) {
+        if (n->loop)
+            check_body(r, n);
+        else
+            check_inst(r, n);
+    }
+}
+
+/* Registers run out in long bodies: half as many lanes, and no spills. */
+enum { LONG_BODY = 28 };
+
+static int natural_width(const Rules *r, const Machine *m)
+{
+    int width = m->vec_bytes == 16 ? 8 : 16;
+    if (m->vec_bytes == 32 && r->work > LONG_BODY)
+        width = 8;
+    return r->wide_values ? width / 2 : width;
+}
+
+/* Lanes of `loop` as a vector, or 0. */
+static int lanes_for(const Tree *t, const Machine *m, const Node *loop)
+{
+    const KInst *i = &t->k->inst.at[loop->v];
+    Rules r = {.t = t, .loop = loop, .ok = i->op != KI_SEQ && i->imm.i > 1};
+    if (!r.ok)
+        return 0;
+    check_body(&r, loop);
+    if (!r.ok)
+        return 0;
+    if (i->op == KI_PAR || r.lanes[0] + r.lanes[1] == 0)
+        return natural_width(&r, m);
+    if (r.lanes[1] > 0 && r.nested[0]) /* two lengths of lanes, in different orders */
+        return 0;
+    return r.lanes[1] > 0 ? 16 : 8;
+}
+
+/* ---- the choice -------------------------------------------------------------------- */
+
+static void clear(Node *in)
+{
+    for (Node *n = in->first; n != NULL; n = n->next) {
+        n->width = 0;
+        if (n->loop)
+            clear(n);
+    }
+}
+
+/* Cycles of one run of `loop`; sets the widths below and of itself. */
+static double choose(const Cost *c, Node *loop)
+{
+    double scalar = 0;
+    for (Node *n = loop->first; n != NULL; n = n->next)
+        scalar += n->loop ? choose(c, n) : inst_cost(c, n->v);
+    if (loop->v == 0)
+        return scalar;
+    int64_t extent = c->t->k->inst.at[loop->v].imm.i;
+    scalar = (double)extent * (1 + scalar);
+    int width = lanes_for(c->t, c->m, loop);
+    if (width == 0)
+        return scalar;
+    Cost lanes = {c->t, c->m, loop->v, width};
+    double vector = (double)((extent + width - 1) / width) * (1 + body_cost(&lanes, loop));
+    if (vector >= scalar)
+        return scalar;
+    clear(loop);
+    loop->width = width;
+    return vector;
+}
+
+void tree_choose_vectors(Tree *t, const Machine *m)
+{
+    Cost c = {t, m, 0, 1};
+    t->cost = choose(&c, t->root);
+}

@@ -1,0 +1,203 @@
+/* Shared by the CPU target's tests: kernels run as an object and by the judge. */
+#ifndef GRADC_TESTS_CPU_CHECK_H
+#define GRADC_TESTS_CPU_CHECK_H
+
+#include <check.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include "target/cpu/object.h"
+
+typedef void (*KernelCode)(void **bufs, void *scratch, int64_t begin, int64_t end);
+
+/* splitmix64 */
+static inline uint64_t draw(uint64_t *s)
+{
+    uint64_t z = *s += 0x9e3779b97f4a7c15u;
+    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
+    z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
+    return z ^ (z >> 31);
+}
+
+static inline double draw_real(uint64_t *s)
+{
+    return (double)(draw(s) >> 11) * 0x1p-53 * 4 - 2;
+}
+
+static inline void fill_element(DType t, void *p, int64_t i, uint64_t *s)
+{
+    double x = draw_real(s);
+    switch (t) {
+    case F32:
+        ((float *)p)[i] = (float)x;
+        break;
+    case F64:
+        ((double *)p)[i] = x;
+        break;
+    case F16:
+        ((uint16_t *)p)[i] = f32_to_f16((float)x);
+        break;
+    case BF16:
+        ((uint16_t *)p)[i] = f32_to_bf16((float)x);
+        break;
+    case I32:
+        ((int32_t *)p)[i] = (int32_t)(draw(s) % 7) - 3;
+        break;
+    case I64:
+        ((int64_t *)p)[i] = (int64_t)(draw(s) % 7) - 3;
+        break;
+    case U8:
+        ((uint8_t *)p)[i] = (uint8_t)draw(s);
+        break;
+    default:
+        ((uint8_t *)p)[i] = draw(s) & 1;
+        break;
+    }
+}
+
+/* Memory of a kernel's buffers, with a margin that must stay untouched. */
+enum { MARGIN = 64 };
+typedef struct Memory {
+    int n;
+    unsigned char *base[64];
+    void *at[64];
+    size_t bytes[64];
+} Memory;
+
+static inline Memory memory_new(const Kernel *k, uint64_t seed)
+{
+    Memory m = {.n = k->buf.n};
+    for (int i = 0; i < k->buf.n; i++) {
+        const KBuf *b = &k->buf.at[i];
+        m.bytes[i] = (size_t)(b->elems * dtype_bytes(b->dtype));
+        m.base[i] = malloc(m.bytes[i] + 2 * MARGIN);
+        memset(m.base[i], 0x5a, m.bytes[i] + 2 * MARGIN);
+        m.at[i] = m.base[i] + MARGIN;
+        for (int64_t e = 0; e < b->elems; e++)
+            fill_element(b->dtype, m.at[i], e, &seed);
+    }
+    return m;
+}
+
+static inline void memory_free(Memory *m)
+{
+    for (int i = 0; i < m->n; i++)
+        free(m->base[i]);
+}
+
+static inline bool is_nan(DType t, const void *p, int64_t i)
+{
+    switch (t) {
+    case F32:
+        return isnan(((const float *)p)[i]);
+    case F64:
+        return isnan(((const double *)p)[i]);
+    case F16:
+        return isnan(f16_to_f32(((const uint16_t *)p)[i]));
+    case BF16:
+        return isnan(bf16_to_f32(((const uint16_t *)p)[i]));
+    default:
+        return false;
+    }
+}
+
+/* NaNs are equal whatever their sign and payload, which IEEE 754 leaves open. */
+static inline int64_t first_difference(const Kernel *k, int b, const Memory *x, const Memory *y)
+{
+    DType t = k->buf.at[b].dtype;
+    size_t size = (size_t)dtype_bytes(t);
+    for (int64_t i = 0; i < k->buf.at[b].elems; i++) {
+        const char *p = (const char *)x->at[b] + (size_t)i * size;
+        const char *q = (const char *)y->at[b] + (size_t)i * size;
+        if (memcmp(p, q, size) != 0 && !(is_nan(t, x->at[b], i) && is_nan(t, y->at[b], i)))
+            return i;
+    }
+    return -1;
+}
+
+static inline bool margins_kept(const Memory *m)
+{
+    for (int i = 0; i < m->n; i++)
+        for (int j = 0; j < MARGIN; j++)
+            if (m->base[i][j] != 0x5a || m->base[i][MARGIN + m->bytes[i] + (size_t)j] != 0x5a)
+                return false;
+    return true;
+}
+
+/* Runs units in `pieces` chunks, the last first, with a scratch for each of two lanes. */
+static inline void run_code(KernelCode code, const Kernel *k, const KernelFn *fn, Memory *m,
+                            int64_t pieces)
+{
+    void *bufs[64];
+    int n = 0;
+    for (int i = 0; i < k->buf.n; i++)
+        if (k->buf.at[i].mode != K_LOCAL)
+            bufs[n++] = m->at[i];
+    size_t size = ((size_t)fn->scratch + 63) / 64 * 64 + 64;
+    unsigned char *lane[2];
+    for (int l = 0; l < 2; l++) {
+        lane[l] = aligned_alloc(64, size);
+        memset(lane[l], 0xff, size);
+    }
+    for (int64_t p = pieces; p-- > 0;) {
+        int64_t from = fn->n_units * p / pieces, to = fn->n_units * (p + 1) / pieces;
+        code(bufs, lane[p & 1], from, to);
+    }
+    for (int l = 0; l < 2; l++) {
+        for (size_t i = (size_t)fn->scratch; i < size; i++)
+            ck_assert_msg(lane[l][i] == 0xff, "%s writes beyond its scratch", k->name);
+        free(lane[l]);
+    }
+}
+
+/* The object's kernels give the judge's bits, in 1, 2, 3 and 8 pieces. */
+static inline void check_kernels(const TargetOptions *o, Kernel **k, int n)
+{
+    Ctx cx;
+    ctx_init(&cx);
+    KernelFn *fn = NEW_ARRAY(&cx.perm, KernelFn, n);
+    ObjectFile object = {0};
+    bool ok = cpu_emit_kernels(&cx, o, k, n, &cx.perm, fn, &object);
+    if (!ok)
+        diag_print(&cx, stderr);
+    ck_assert(ok);
+    Loaded *l = cpu_load(&cx, &object, NULL);
+    ck_assert(l != NULL);
+    for (int i = 0; i < n; i++) {
+        char name[16];
+        snprintf(name, sizeof name, "k%d", i);
+        KernelCode code = NULL;
+        *(void **)&code = loaded_symbol(l, name);
+        ck_assert(code != NULL);
+        Memory judge = memory_new(k[i], 7 + (uint64_t)i);
+        KMem mem[64];
+        for (int b = 0; b < k[i]->buf.n; b++)
+            mem[b] = (KMem){judge.at[b], NULL};
+        kernel_run(k[i], K_EXACT, mem, &cx.scratch);
+        static const int64_t pieces[] = {1, 2, 3, 8};
+        for (int p = 0; p < 4; p++) {
+            Memory m = memory_new(k[i], 7 + (uint64_t)i);
+            run_code(code, k[i], &fn[i], &m, pieces[p]);
+            ck_assert_msg(margins_kept(&m), "%s writes beside a buffer", k[i]->name);
+            for (int b = 0; b < k[i]->buf.n; b++) {
+                if (k[i]->buf.at[b].mode == K_LOCAL)
+                    continue;
+                int64_t at = first_difference(k[i], b, &judge, &m);
+                if (at >= 0) {
+                    Text t;
+                    text_init(&t, &cx.scratch);
+                    kernel_print(k[i], &t);
+                    ck_abort_msg("kernel %d (%s) in %d pieces: buffer %d differs at %lld\n%s", i,
+                                 k[i]->name, (int)pieces[p], b, (long long)at, t.at);
+                }
+            }
+            memory_free(&m);
+        }
+        memory_free(&judge);
+    }
+    cpu_unload(l);
+    ctx_free(&cx);
+}
+
+#endif
