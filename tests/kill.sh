@@ -60,20 +60,20 @@ trouble() {
 
 # compare: the run that was killed and resumed has come to the same bits.
 compare() {
-    cmp "$work/whole.safetensors" "$work/broken.safetensors" ||
+    cmp "$work/whole.gck" "$work/broken.gck" ||
         trouble "the resumed run ended with other bits"
-    rm "$work/broken.safetensors"
+    rm -f "$work/broken.gck" "$work/broken.gck.prev"
     runs=$((runs + 1))
 }
 
 begin=$(date +%s%N)
-(train "$work/whole.safetensors") || trouble "the unbroken run"
+(train "$work/whole.gck") || trouble "the unbroken run"
 took=$(awk -v ns="$(($(date +%s%N) - begin))" 'BEGIN { print ns / 1e9 }')
 
 killed=0 runs=0
 for moment in $(moments "$took"); do
     [ "$killed" -lt "$kills" ] || break
-    train "$work/broken.safetensors" &
+    train "$work/broken.gck" &
     child=$!
     sleep "$moment"
     kill -KILL "$child" 2>/dev/null
@@ -83,8 +83,8 @@ for moment in $(moments "$took"); do
     0) compare ;;
     137)
         killed=$((killed + 1))
-        if [ -f "$work/broken.safetensors" ]; then
-            "$gradc" inspect "$work/broken.safetensors" >>"$work/log" 2>&1 ||
+        if [ -f "$work/broken.gck" ]; then
+            "$gradc" inspect "$work/broken.gck" >>"$work/log" 2>&1 ||
                 trouble "the checkpoint does not load after a kill at $moment s"
         fi
         passed=$((passed + 1))
@@ -93,7 +93,7 @@ for moment in $(moments "$took"); do
     esac
 done
 [ "$killed" -eq "$kills" ] || trouble "only $killed kills came before the end of a run"
-(train "$work/broken.safetensors") || trouble "the last run does not end"
+(train "$work/broken.gck") || trouble "the last run does not end"
 compare
 echo "$killed kills, $runs resumed runs with the bits of the unbroken one ($took s)"
 passed=$((passed + runs))
