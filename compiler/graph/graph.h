@@ -13,7 +13,7 @@ typedef uint32_t Ref;
 enum { NONE = 0 };
 #define REF_ZERO UINT32_MAX /* a cotangent that is zero; never stored in a graph */
 
-enum { MAX_RANK = 8, MAX_ATTRS = 8 };
+enum { MAX_RANK = 8, MAX_ATTRS = 8, MAX_INDICES = 16 };
 
 typedef enum OpId {
     OP_NONE,
@@ -23,7 +23,8 @@ typedef enum OpId {
     N_OPS
 } OpId;
 
-/* The type of a value. rank 0 is a scalar; rank -1 a tuple (scan, `tuple`). */
+/* The type of a value. rank 0 is a scalar; rank -1 a tuple (scan, `tuple`) of
+ * dim[0] values: tuple_type() has theirs. */
 typedef struct Type {
     DType dtype;
     int32_t rank;
@@ -44,7 +45,8 @@ typedef enum AttrKind {
     ATTR_NONE,
     ATTR_INT,   /* i */
     ATTR_BOOL,  /* i */
-    ATTR_FLOAT, /* f: rounded to the node's dtype once, where it is used */
+    ATTR_FLOAT, /* f: rounded to the node's dtype once, where it is used; the value of
+                 * an integer `const` is an ATTR_INT instead */
     ATTR_DTYPE, /* i */
     ATTR_INTS,  /* n, ints */
     ATTR_NAME,  /* name, interned */
@@ -71,8 +73,8 @@ typedef struct Node {
     OpId op;
     Type type;
     int32_t n_args;
-    uint32_t args;        /* first index into Graph.arg */
-    const Attr *attr;     /* in the order of the op's row; NULL: none */
+    uint32_t args;    /* first index into Graph.arg */
+    const Attr *attr; /* in the order of the op's row; NULL: none */
     const Origin *origin;
 } Node;
 
@@ -107,6 +109,7 @@ struct Graph {
     const Origin *origin; /* given to nodes that are built now */
     Ref n_primal;         /* nodes below are the primal graph; 0 before vjp() */
     Graph *outer;         /* body graphs: the graph of the scan */
+    VEC(Graph *) body;    /* made for this graph's nodes, and freed with it */
 };
 
 /* Storage that lives between calls, shared by the entries of a model. */
@@ -116,15 +119,15 @@ typedef struct Slot {
     const char *name; /* "h.0.attn.c_attn.weight", "adamw.m:wte" */
     SlotKind kind;
     Type type;
-    bool frozen;      /* a parameter that is not trained */
-    int32_t of;       /* SLOT_OPTIMIZER: the parameter, else -1 */
+    bool frozen; /* a parameter that is not trained */
+    int32_t of;  /* SLOT_OPTIMIZER: the parameter, else -1 */
     const Origin *origin;
     const char *doc;
 } Slot;
 
 typedef struct GraphInput {
     const char *name;
-    Type type;        /* of one micro-batch */
+    Type type; /* of one micro-batch */
     bool with_grad;
     bool ranged;
     int64_t lo, hi;
@@ -182,18 +185,20 @@ void graph_free(Graph *g);
 /* Appends a node: checks the operands with the op's shape rule, which reports
  * at the current origin. Gives NONE after a report. Attributes are copied. */
 Ref g_node(Graph *g, OpId op, const Ref *args, int n_args, const Attr *attrs);
+/* Reports at the current origin; gives NONE. */
+Ref g_error(Graph *g, Code code, const char *format, ...) __attribute__((format(printf, 3, 4)));
 void graph_root(Graph *g, RootKind kind, const char *name, Ref r, int32_t slot, int32_t input);
 
 Ref g_input(Graph *g, int32_t index, Type t);
-Ref g_slot(Graph *g, int32_t slot, Type t);          /* the value before this step */
-Ref g_const(Graph *g, DType t, double x);            /* scalar */
+Ref g_slot(Graph *g, int32_t slot, Type t); /* the value before this step */
+Ref g_const(Graph *g, DType t, double x);   /* scalar */
 Ref g_const_int(Graph *g, DType t, int64_t x);
-Ref g_full(Graph *g, Type t, double x);              /* broadcast of a scalar */
+Ref g_full(Graph *g, Type t, double x); /* broadcast of a scalar */
 Ref g_literal(Graph *g, Type t, const void *elements);
-Ref g_iota(Graph *g, Type t, int axis);              /* index along an axis; i32 or i64 */
+Ref g_iota(Graph *g, Type t, int axis); /* index along an axis; i32 or i64 */
 
 Ref g_unary(Graph *g, OpId op, Ref x);
-Ref g_binary(Graph *g, OpId op, Ref x, Ref y);       /* equal types: broadcast before */
+Ref g_binary(Graph *g, OpId op, Ref x, Ref y); /* equal types: broadcast before */
 Ref g_add(Graph *g, Ref x, Ref y);
 Ref g_sub(Graph *g, Ref x, Ref y);
 Ref g_mul(Graph *g, Ref x, Ref y);
@@ -201,11 +206,14 @@ Ref g_div(Graph *g, Ref x, Ref y);
 Ref g_neg(Graph *g, Ref x);
 Ref g_where(Graph *g, Ref cond, Ref x, Ref y);
 Ref g_cast(Graph *g, DType t, Ref x);
-Ref g_scale(Graph *g, Ref x, double by);             /* x * const */
+Ref g_scale(Graph *g, Ref x, double by); /* x * const */
+/* x^y, by multiplications or sqrt where y is a constant n, -n (n <= 16) or 0.5. */
+Ref g_pow(Graph *g, Ref x, Ref y);
+Ref g_zeros(Graph *g, const Type *t);
 
 Ref g_reshape(Graph *g, Ref x, int rank, const int64_t *dim);
-Ref g_transpose(Graph *g, Ref x, const int *perm);   /* result axis i is axis perm[i] of x */
-Ref g_swap_last(Graph *g, Ref x);                    /* of rank >= 2 */
+Ref g_transpose(Graph *g, Ref x, const int *perm); /* result axis i is axis perm[i] of x */
+Ref g_swap_last(Graph *g, Ref x);                  /* of rank >= 2 */
 /* NumPy's rule: axes are matched from the last; extent 1 is repeated. */
 Ref g_broadcast(Graph *g, Ref x, int rank, const int64_t *dim);
 Ref g_broadcast_like(Graph *g, Ref x, Ref like);
@@ -214,6 +222,22 @@ Ref g_slice(Graph *g, Ref x, int axis, int64_t start, int64_t size, int64_t step
 Ref g_pad(Graph *g, Ref x, int axis, int64_t lo, int64_t hi, double value);
 Ref g_concat(Graph *g, const Ref *x, int n, int axis);
 Ref g_flip(Graph *g, Ref x, int axis);
+/* by - 1 zeros between neighbours along an axis: extent E becomes (E-1)*by + 1. */
+Ref g_dilate(Graph *g, Ref x, int axis, int64_t by);
+/* Extent `size` along an axis, in which x begins at `at` (may be negative): zeros
+ * where x does not reach, and x cut where it is too long. */
+Ref g_fit(Graph *g, Ref x, int axis, int64_t at, int64_t size);
+/* Axes axis .. axis+n-1 become one of extent `size`, in which element (i0, i1, ..) stands
+ * at base + sum of coef*i; zeros elsewhere. coef: positive, falling, no two elements at
+ * one place. */
+Ref g_spread(Graph *g, Ref x, int axis, int n, const int64_t *coef, int64_t base, int64_t size);
+Ref g_insert_axis(Graph *g, Ref x, int axis); /* of extent 1 */
+Ref g_merge_axes(Graph *g, Ref x, int axis);  /* axes axis and axis+1 become one */
+/* Extent `size` along an axis, in which element n*q + f is element q of piece f; a piece
+ * may be REF_ZERO (and becomes zeros). All REF_ZERO: REF_ZERO. */
+Ref g_interleave(Graph *g, Ref *piece, int64_t n, int axis, int64_t size);
+/* Concatenation along a new axis. */
+Ref g_stack(Graph *g, const Ref *x, int n, int axis);
 /* Windows along an axis: extent E becomes (windows, size), windows =
  * floor((E + lo + hi - dilation*(size-1) - 1)/stride) + 1; outside of x: fill. */
 Ref g_window(Graph *g, Ref x, int axis, int64_t size, int64_t stride, int64_t dilation, int64_t lo,
@@ -222,28 +246,39 @@ Ref g_window(Graph *g, Ref x, int axis, int64_t size, int64_t stride, int64_t di
 Ref g_reduce(Graph *g, OpId op, Ref x, int axis, bool keep); /* sum prod max min all; one axis */
 Ref g_reduce_axes(Graph *g, OpId op, Ref x, const bool *axes, bool keep);
 Ref g_sum_all(Graph *g, Ref x);
-Ref g_sum_to(Graph *g, Ref x, const Type *t);        /* the transpose of broadcasting */
-Ref g_argmax(Graph *g, Ref x, int axis);             /* i32; the first of equals */
+Ref g_sum_to(Graph *g, Ref x, const Type *t); /* the transpose of broadcasting */
+Ref g_argmax(Graph *g, Ref x, int axis);      /* i32; the first of equals */
 
-Ref g_gather(Graph *g, Ref table, Ref index);        /* [V, ...], [I...] -> [I..., ...] */
+Ref g_gather(Graph *g, Ref table, Ref index); /* [V, ...], [I...] -> [I..., ...] */
 Ref g_scatter_add(Graph *g, Ref base, Ref index, Ref update);
 Ref g_take_along(Graph *g, Ref x, Ref index, int axis); /* index: x without that axis */
+/* Running sums along an axis; `down`: from the last to the first. */
+Ref g_cumsum(Graph *g, Ref x, int axis, bool down);
 
 /* The one contraction: out[o...] = sum over s of X[x_map(o, s)] * Y[y_map(o, s)].
  * Indices 0..n_out-1 are the result's axes, n_out..n-1 are summed, the last moving
  * fastest. An element outside of an operand is 0. */
-Ref g_contract(Graph *g, Ref x, Ref y, const int64_t *extent, int n_out, int n,
-               const MapDim *x_map, const MapDim *y_map);
-Ref g_matmul(Graph *g, Ref x, Ref y);                /* NumPy's rules, batches broadcast */
+Ref g_contract(Graph *g, Ref x, Ref y, const int64_t *extent, int n_out, int n, const MapDim *x_map,
+               const MapDim *y_map);
+/* The cotangent of operand `which` (0: x, 1: y) of a contract node: contractions again. */
+Ref g_contract_adjoint(Graph *g, Ref n, Ref ct, int which);
+Ref g_matmul(Graph *g, Ref x, Ref y); /* NumPy's rules, batches broadcast */
+/* "bik,bkj->bij": a letter for each axis; letters not in the result are summed. */
+Ref g_einsum(Graph *g, const char *spec, Ref x, Ref y);
 /* x[N, C, s...], w[O, C/groups, k...] -> [N, O, p...]; one value per spatial axis. */
 Ref g_conv(Graph *g, Ref x, Ref w, const int64_t *stride, const int64_t *lo, const int64_t *hi,
            const int64_t *dilation, int64_t groups);
 
-/* Uniform 32-bit integers keyed by (seed slot, step slot, key), by element. */
+/* Draws keyed by (seed slot, step slot, key), by element. bits: i32, uniform over all
+ * of them; uniform: floats, multiples of 2^-24 in [0, 1); normal: mean 0, deviation 1. */
 Ref g_random_bits(Graph *g, Type t, Ref seed, Ref step, uint64_t key);
+Ref g_uniform(Graph *g, Type t, Ref seed, Ref step, uint64_t key);
+Ref g_normal(Graph *g, Type t, Ref seed, Ref step, uint64_t key);
 
-Ref g_tuple(Graph *g, const Ref *x, int n);
+Ref g_tuple(Graph *g, const Ref *x, int n); /* members may be NONE in a cotangent */
 Ref g_pick(Graph *g, Ref tuple, int i);
+int tuple_size(const Graph *g, Ref tuple);
+Type tuple_type(const Graph *g, Ref tuple, int i);
 
 /* scan: a body run `count` times. args: n_carry initial carries, n_seq
  * sequences (sliced along axis 0), the rest are invariant. The body's
@@ -255,8 +290,26 @@ Ref g_scan(Graph *g, Graph *body, const Ref *args, int n_args, int n_carry, int 
            int64_t count, bool down);
 Ref g_body_arg(Graph *body, int i, Type t);
 Graph *g_body(Graph *outer);
+/* The vjp of scan: a scan the other way. The forward scan is not rebuilt: its body gets
+ * more results, the values that the reverse body reads, so that each Ref and each
+ * earlier result stays what it was. */
+void g_scan_adjoint(Graph *g, Ref n, Ref ct, Ref d[]);
+/* Copies node r of `from`, with operands map[], into `to`; gives its Ref there. */
+Ref graph_copy_node(Graph *to, const Graph *from, Ref r, const Ref *map);
 
 Ref g_stop_gradient(Graph *g, Ref x);
+
+/* True if every element of x is the same known number (a constant, or a view of one). */
+bool const_value(const Graph *g, Ref x, double *value);
+bool const_is(const Graph *g, Ref x, double value);
+
+/* ---- index maps of a contraction (map.c) ----------------------------------- */
+
+MapDim map_const(int64_t base);
+MapDim map_term(MapDim m, int index, int64_t coef); /* m + coef*index; drops what cancels */
+int64_t map_coef(const MapDim *m, int index);       /* 0: it does not occur */
+/* m with `index` replaced by the affine `by`; false if there are too many terms. */
+bool map_replace(MapDim *m, int index, const MapDim *by);
 
 /* ---- types --------------------------------------------------------------- */
 
@@ -264,16 +317,19 @@ Type type_make(DType t, int rank, const int64_t *dim);
 Type type_scalar(DType t);
 bool type_same(const Type *x, const Type *y);
 int64_t type_elems(const Type *t);
+bool type_fits(const Type *t); /* rank <= 8, dim <= 2^40, <= 2^47 bytes */
 int64_t type_bytes(const Type *t);
 const char *type_text(Arena *a, const Type *t); /* "f32[64,128]" */
 
 /* ---- text and checks ----------------------------------------------------- */
 
-void graph_print(const Graph *g, Text *to);     /* grammar/gir.md */
-Graph *graph_read(Ctx *cx, int32_t source);     /* NULL after reporting */
+void graph_print(const Graph *g, Text *to); /* grammar/gir.md */
+Graph *graph_read(Ctx *cx, int32_t source); /* NULL after reporting */
 void graph_dot(const Graph *g, Text *to);
 void graph_json(const Graph *g, Text *to);
 const char *graph_verify(const Graph *g, Arena *scratch); /* NULL, or what is wrong */
+const char *root_kind_name(RootKind k);
+void ops_manual(Text *to); /* grammar/ops.md, from the op table */
 
 /* The innermost block call of an origin: nodes of different instances are not
  * merged, nodes of equal instances of a block are of one class. */

@@ -15,7 +15,7 @@ typedef enum OpKind {
     OP_CONTRACT,  /* contract */
     OP_OPAQUE,    /* a kernel of its own, built by `kernel`: scatter_add, cumsum */
     OP_SCAN,
-    OP_TUPLE      /* tuple, pick: no code */
+    OP_TUPLE /* tuple, pick: no code */
 } OpKind;
 
 typedef struct AttrSpec {
@@ -38,43 +38,55 @@ Val elem_at_bounded(Elem *e, Ref r, const KAff *idx, double otherwise);
 bool elem_divide(Elem *e, const KAff *x, int64_t by, KAff *q, KAff *r);
 /* An integer value used as an index. */
 KAff elem_index_of(Elem *e, Val v);
+/* What was learnt inside a loop is forgotten at its end: an op that opens loops itself
+ * takes a mark before k_seq() and forgets before k_end(). */
+int elem_mark(const Elem *e);
+void elem_forget(Elem *e, int mark);
 /* Loops in reductions, in the order that the kernel's semantics want: a loop over an axis
- * of r that is contiguous in it is RED, others SEQ. */
+ * of r that is contiguous in it is RED, others SEQ. idx: of the other axes of x, in order.
+ * MIN and MAX of floats give NaN if an element is NaN. */
 Val elem_reduce(Elem *e, Ref n, Ref x, int axis, KOp op, const KAff *idx);
 
 /* What a shape rule sees; it fills `type` or says what is wrong. */
 typedef struct Shape {
-    Graph *g;
+    const Graph *g;
     const struct Op *op;
     const Ref *args;
     int n_args;
     const Attr *attr;
     Type type; /* the result */
+    Code code; /* what is wrong, for whoever asked to report */
+    const char *problem;
 } Shape;
 const Type *shape_arg(const Shape *s, int i);
-/* Reports at the graph's current origin, with the op's name; returns false. */
+const char *shape_text(const Shape *s, int i); /* "f32[2,3]" of an operand, for messages */
+/* Notes what is wrong and returns false; g_node() reports it at the graph's current
+ * origin. */
 bool shape_error(Shape *s, Code code, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
+/* Applies the op's rule and the limits of types. */
+bool shape_infer(Shape *s);
 
 typedef struct Op {
     const char *name;
-    const char *infix;   /* "+", or NULL */
-    int n_args;          /* -1: any number */
+    const char *infix; /* "+", or NULL */
+    int n_args;        /* -1: any number */
     OpKind kind;
     AttrSpec attrs[MAX_ATTRS];
     bool (*shape)(Shape *s);
-    /* d[i] = cotangent of argument i, or REF_ZERO. ct: cotangent of n; for a tuple
-     * a `tuple` node whose members may be NONE for zero. */
+    /* d[i] = cotangent of argument i; REF_ZERO, or NONE after a report. Before the call
+     * it is REF_ZERO where it is wanted and NONE elsewhere, which only scan looks at. ct:
+     * cotangent of n; for a tuple a `tuple` node whose members may be NONE for zero. */
     void (*vjp)(Graph *g, Ref n, Ref ct, Ref d[]);
-    const char *nondiff; /* why there is no vjp */
-    Val (*scalar)(Elem *e, Ref n, const Val *x);               /* OP_POINTWISE */
-    Val (*elem)(Elem *e, Ref n, const KAff *idx);              /* OP_VIEW, OP_REDUCE, OP_SOURCE */
-    void (*kernel)(Elem *e, Ref n, const int *out_buf);        /* OP_OPAQUE */
+    const char *nondiff;                                /* why there is no vjp */
+    Val (*scalar)(Elem *e, Ref n, const Val *x);        /* OP_POINTWISE */
+    Val (*elem)(Elem *e, Ref n, const KAff *idx);       /* OP_VIEW, OP_REDUCE, OP_SOURCE */
+    void (*kernel)(Elem *e, Ref n, const int *out_buf); /* OP_OPAQUE */
     /* tests, manual */
     const char *doc, *source;
-    const char *example;      /* "sum(f32[2,3], axis = 1)": types stand for operands; several by ';' */
-    double domain[2];         /* random operands are drawn from here; 0,0: -1..1 */
-    const char *kinks;        /* where it is not differentiable and what is chosen there */
+    const char *example; /* "sum(f32[2,3], axis = 1)": types stand for operands; several by ';' */
+    double domain[2];    /* random operands are drawn from here; 0,0: -1..1 */
+    const char *kinks;   /* where it is not differentiable and what is chosen there */
 } Op;
 
 extern const Op *const optab[N_OPS];
@@ -82,11 +94,34 @@ extern const Op *const optab[N_OPS];
 #include "ops.def"
 #undef OP
 
-OpId op_find(const char *name); /* OP_NONE: none */
+OpId op_find(const char *name);              /* OP_NONE: none */
+int op_attrs(const Op *op);                  /* how many attributes it has */
+int op_attr(const Op *op, const char *name); /* -1: none */
 
 /* Shape rules used by several ops. */
-bool shape_same(Shape *s);       /* all operands of one type, the result too */
+bool shape_same(Shape *s); /* all operands of one type, the result too */
 bool shape_same_float(Shape *s);
-bool shape_compare(Shape *s);    /* bool result */
+bool shape_compare(Shape *s);  /* bool result */
+bool shape_declared(Shape *s); /* attributes `dtype` and `shape` say it */
+bool shape_axis(Shape *s, const char *attr_name, int n_axes); /* 0 <= attr < n_axes */
+bool shape_float(Shape *s, int i);                            /* operand i has a float dtype */
+const Attr *shape_attr(const Shape *s, const char *name);
+
+/* ---- reverse mode (pass/vjp.c) -------------------------------------------
+ * Here, and not in pass.h, because the front end (grad(y, x)) and the rule of scan call it. */
+
+/* Cotangents of xs, given those of ys (REF_ZERO or NONE: zero). Appends nodes; gives
+ * REF_ZERO where y does not depend on x. The rules of each op, summed over uses
+ * in the order of the nodes. Used by vjp() and by grad(y, x) of the language.
+ * fails: false, after reporting every use of an op without a derivative that
+ *        lies on a path from xs to ys.
+ * source: Griewank & Walther, Evaluating Derivatives (2008), reverse mode. */
+bool pullback(Ctx *cx, Graph *g, const Ref *ys, const Ref *cts, int n_ys, const Ref *xs, int n_xs,
+              Ref *ds);
+
+/* By Ref: does its value depend on one of xs? A float does so through its floats; only
+ * one that is made of no float at all (a cast) does so through integers, and
+ * pullback() reports it. */
+bool *depends_on(const Graph *g, const Ref *xs, int n_xs, Arena *a);
 
 #endif

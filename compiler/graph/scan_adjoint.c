@@ -1,0 +1,431 @@
+/* The reverse of a scan.
+ *
+ * pullback() runs inside the body itself, with the cotangents of the results as further
+ * arguments; what it appends is then moved into a body of its own:
+ *
+ *     reverse carries   cotangents of the carries, and the sums of the cotangents of
+ *                       operands that are the same in every iteration
+ *     reverse sequences cotangents of what the body stacked, its own sequences, and residuals:
+ *                       primal values that the reverse body reads, which the forward
+ *                       scan then stacks as further results
+ *     copied            constants, and what can be had of them and of the operands
+ *                       that stay the same (dropout masks, transposed weights)
+ *
+ * The forward body is cut back to its own nodes and only gets more results. */
+#include <assert.h>
+#include <string.h>
+#include "op.h"
+
+enum { CARRIES, SEQUENCES, COUNT, DOWN, BODY };
+
+/* What a node of the body is to the reverse body. */
+typedef enum Part {
+    UNUSED,
+    COPIED,   /* computed there, too */
+    CT,       /* cotangent of result `index` */
+    SEQUENCE, /* slice of the operand `index` */
+    SAME,     /* operand `index`, the same in every iteration */
+    RESIDUAL  /* stacked by the forward scan as result `index` */
+} Part;
+
+typedef struct Place {
+    Part part;
+    int index;
+} Place;
+
+typedef struct Reverse {
+    Graph *g, *body, *back; /* around the scan, its body, the reverse body */
+    Ref n, ct;
+    int n_args, carries, sequences, results;
+    Ref own, all;      /* nodes of the body itself; with those of the reverse */
+    bool *wanted;      /* by operand: its cotangent is asked for */
+    Ref *arg;          /* by operand: its node in the body, NONE if it reads none */
+    Ref *seed;         /* by result: the argument that is its cotangent, or NONE */
+    Ref *d;            /* by operand: its cotangent in the body */
+    bool *varies;      /* by node: depends on a carry or a sequence */
+    Place *place;      /* by node */
+    Ref *map;          /* by node: in the reverse body */
+    VEC(Ref) sequence; /* reverse sequences, as nodes of the body */
+    VEC(Ref) same;     /* reverse operands that stay the same, likewise */
+    Arena *scratch;
+} Reverse;
+
+static bool is_carry(const Reverse *v, int i)
+{
+    return i < v->carries;
+}
+
+static bool is_sequence(const Reverse *v, int i)
+{
+    return i >= v->carries && i < v->carries + v->sequences;
+}
+
+static Ref result(const Graph *body, int i)
+{
+    for (int r = 0; r < body->root.n; r++)
+        if (body->root.at[r].kind == ROOT_RESULT && i-- == 0)
+            return body->root.at[r].ref;
+    return NONE;
+}
+
+/* ---- what is wanted ------------------------------------------------------------- */
+
+/* The node of each operand in the body, NONE where it is not read. */
+static void find_args(Reverse *v)
+{
+    Graph *b = v->body;
+    for (Ref r = 1; r < (Ref)b->node.n; r++)
+        if (op_of(b, r) == OP_arg && v->arg[attr(b, r, 0)->i] == NONE)
+            v->arg[attr(b, r, 0)->i] = r;
+    for (Ref r = 1; r < (Ref)b->node.n; r++)
+        if (op_of(b, r) == OP_arg && v->arg[attr(b, r, 0)->i] != r) /* again: read the first */
+            for (int i = 0; i < b->arg.n; i++)
+                if (b->arg.at[i] == r)
+                    b->arg.at[i] = v->arg[attr(b, r, 0)->i];
+    for (int i = 0; i < b->root.n; i++)
+        if (op_of(b, b->root.at[i].ref) == OP_arg)
+            b->root.at[i].ref = v->arg[attr(b, b->root.at[i].ref, 0)->i];
+}
+
+static int list_wanted(const Reverse *v, Ref *xs)
+{
+    int n = 0;
+    for (int i = 0; i < v->n_args; i++)
+        if (v->wanted[i] && v->arg[i] != NONE)
+            xs[n++] = v->arg[i];
+    return n;
+}
+
+/* A carry is wanted if its first value is, or if what comes back depends on something
+ * wanted. */
+static void close_wanted(Reverse *v)
+{
+    Ref *xs = NEW_ARRAY(v->scratch, Ref, v->n_args);
+    for (bool more = true; more;) {
+        int n = list_wanted(v, xs);
+        bool *dep = depends_on(v->body, xs, n, v->scratch);
+        more = false;
+        for (int i = 0; i < v->carries; i++) {
+            Ref back = result(v->body, i);
+            if (!v->wanted[i] && dep[back] && dtype_is_float(type_of(v->body, back)->dtype))
+                more = v->wanted[i] = true;
+        }
+    }
+}
+
+/* ---- the reverse of one iteration, inside the body -------------------------------- */
+
+/* Arguments for the cotangents of results. A carry that is wanted always has one; what is
+ * stacked has one if its cotangent is not zero. */
+static void add_seeds(Reverse *v)
+{
+    for (int i = 0; i < v->results; i++) {
+        Ref r = result(v->body, i);
+        bool given = arg(v->g, v->ct, i) != NONE;
+        if (is_carry(v, i) ? v->wanted[i] : given)
+            v->seed[i] = g_body_arg(v->body, v->n_args + i, *type_of(v->body, r));
+    }
+}
+
+static bool pull_back(Reverse *v)
+{
+    Ref *ys = NEW_ARRAY(v->scratch, Ref, v->results), *cts = NEW_ARRAY(v->scratch, Ref, v->results);
+    Ref *xs = NEW_ARRAY(v->scratch, Ref, v->n_args), *ds = NEW_ARRAY(v->scratch, Ref, v->n_args);
+    int n_ys = 0;
+    for (int i = 0; i < v->results; i++)
+        if (v->seed[i] != NONE) {
+            ys[n_ys] = result(v->body, i);
+            cts[n_ys++] = v->seed[i];
+        }
+    int n_xs = list_wanted(v, xs);
+    bool fine = pullback(v->g->cx, v->body, ys, cts, n_ys, xs, n_xs, ds);
+    for (int i = 0, x = 0; i < v->n_args; i++)
+        v->d[i] = v->wanted[i] && v->arg[i] != NONE ? ds[x++] : REF_ZERO;
+    v->all = (Ref)v->body->node.n;
+    return fine;
+}
+
+/* ---- what the reverse body reads ---------------------------------------------------- */
+
+/* By node: does it differ from one iteration to the next? */
+static void find_varying(Reverse *v)
+{
+    const Graph *b = v->body;
+    v->varies = NEW_ARRAY(v->scratch, bool, v->all);
+    for (Ref r = 1; r < v->all; r++) {
+        bool varies = false;
+        if (op_of(b, r) == OP_arg) {
+            int64_t i = attr(b, r, 0)->i;
+            varies = i < v->carries + v->sequences || i >= v->n_args;
+        }
+        for (int i = 0; i < node(b, r)->n_args; i++)
+            varies = varies || v->varies[arg(b, r, i)];
+        v->varies[r] = varies;
+    }
+}
+
+/* A view that is not smaller than what it shows is not worth keeping. */
+static bool is_wide_view(const Graph *b, Ref r)
+{
+    return optab[op_of(b, r)]->kind == OP_VIEW && node(b, r)->n_args == 1 &&
+           type_elems(type_of(b, arg(b, r, 0))) <= type_elems(type_of(b, r));
+}
+
+static Place place_arg(const Reverse *v, Ref r)
+{
+    int i = (int)attr(v->body, r, 0)->i;
+    if (i >= v->n_args)
+        return (Place){CT, i - v->n_args};
+    if (is_carry(v, i))
+        return (Place){RESIDUAL, -1};
+    return (Place){is_sequence(v, i) ? SEQUENCE : SAME, i};
+}
+
+/* requires: the reverse body reads r. A node of the reverse is moved; so is the pick
+ * of a value that an inner scan has stacked since, unless the scan is the body's own. */
+static Place find_place(const Reverse *v, Ref r)
+{
+    const Graph *b = v->body;
+    if (op_of(b, r) == OP_arg)
+        return place_arg(v, r);
+    bool picks_primal = op_of(b, r) == OP_pick && arg(b, r, 0) < v->own;
+    if (!v->varies[r] || (r >= v->own && !picks_primal))
+        return (Place){COPIED, 0};
+    return (Place){is_wide_view(b, r) ? COPIED : RESIDUAL, -1};
+}
+
+static void need(Reverse *v, Ref r)
+{
+    if (r != NONE && r != REF_ZERO && v->place[r].part == UNUSED)
+        v->place[r] = find_place(v, r);
+}
+
+static void find_places(Reverse *v)
+{
+    v->place = NEW_ARRAY(v->scratch, Place, v->all);
+    for (int i = 0; i < v->n_args; i++)
+        need(v, v->d[i]);
+    for (Ref r = v->all - 1; r >= 1; r--)
+        if (v->place[r].part == COPIED)
+            for (int i = 0; i < node(v->body, r)->n_args; i++)
+                need(v, arg(v->body, r, i));
+}
+
+/* ---- moving --------------------------------------------------------------------------- */
+
+/* The reverse body's arguments: carries are numbered first, then sequences, the same. */
+static int add_carries(Reverse *v, Ref *acc)
+{
+    int n = 0;
+    for (int i = 0; i < v->carries; i++)
+        if (v->seed[i] != NONE) {
+            Type t = *type_of(v->body, v->seed[i]);
+            v->map[v->seed[i]] = g_body_arg(v->back, n++, t);
+        }
+    for (int i = v->carries + v->sequences; i < v->n_args; i++)
+        if (v->d[i] != REF_ZERO) {
+            Type t = *type_of(v->body, v->arg[i]);
+            acc[i] = g_body_arg(v->back, n++, t);
+        }
+    return n;
+}
+
+static void add_operands(Reverse *v, int n_carries)
+{
+    for (Ref r = 1; r < v->all; r++) {
+        Place p = v->place[r];
+        bool stacked = p.part == CT && !is_carry(v, p.index);
+        if (stacked || p.part == SEQUENCE || p.part == RESIDUAL)
+            vec_push(v->scratch, &v->sequence, r);
+        else if (p.part == SAME)
+            vec_push(v->scratch, &v->same, r);
+    }
+    int n = n_carries;
+    for (int i = 0; i < v->sequence.n; i++) {
+        Type t = *type_of(v->body, v->sequence.at[i]);
+        v->map[v->sequence.at[i]] = g_body_arg(v->back, n++, t);
+    }
+    for (int i = 0; i < v->same.n; i++) {
+        Type t = *type_of(v->body, v->same.at[i]);
+        v->map[v->same.at[i]] = g_body_arg(v->back, n++, t);
+    }
+}
+
+static void move_nodes(Reverse *v)
+{
+    for (Ref r = 1; r < v->all; r++)
+        if (v->place[r].part == COPIED)
+            v->map[r] = graph_copy_node(v->back, v->body, r, v->map);
+}
+
+static Ref moved_or_zero(Reverse *v, Ref r, const Type *t)
+{
+    Type type = *t;
+    return r == REF_ZERO ? g_zeros(v->back, &type) : v->map[r];
+}
+
+static void result_of(Reverse *v, Ref r)
+{
+    graph_root(v->back, ROOT_RESULT, NULL, r, -1, -1);
+}
+
+/* New carries, then what is stacked: the cotangents of the sequences' slices. */
+static void add_results(Reverse *v, const Ref *acc)
+{
+    for (int i = 0; i < v->carries; i++)
+        if (v->seed[i] != NONE)
+            result_of(v, moved_or_zero(v, v->d[i], type_of(v->body, v->seed[i])));
+    for (int i = v->carries + v->sequences; i < v->n_args; i++)
+        if (v->d[i] != REF_ZERO) {
+            v->back->origin = node(v->body, v->d[i])->origin;
+            Ref sum = g_add(v->back, acc[i], v->map[v->d[i]]);
+            result_of(v, sum);
+        }
+    for (int i = v->carries; i < v->carries + v->sequences; i++)
+        if (v->d[i] != REF_ZERO)
+            result_of(v, v->map[v->d[i]]);
+}
+
+/* ---- the forward scan stacks what is read ------------------------------------------------ */
+
+/* The result that stacks r, an old one if there is one. */
+static int stack(Reverse *v, Ref r)
+{
+    for (int i = v->carries; i < v->results; i++)
+        if (result(v->body, i) == r)
+            return i;
+    graph_root(v->body, ROOT_RESULT, NULL, r, -1, -1);
+    return v->results++;
+}
+
+/* Drops the reverse nodes of the body. A pick of an inner scan's new result is
+ * built again; nothing else that is stacked was among them. */
+static void cut_body(Reverse *v, int n_arg)
+{
+    Graph *b = v->body;
+    int n_picks = 0;
+    Ref *tuple = NEW_ARRAY(v->scratch, Ref, v->sequence.n);
+    int64_t *index = NEW_ARRAY(v->scratch, int64_t, v->sequence.n);
+    for (int i = 0; i < v->sequence.n; i++) {
+        Ref r = v->sequence.at[i];
+        if (v->place[r].part != RESIDUAL || r < v->own)
+            continue;
+        tuple[n_picks] = arg(b, r, 0);
+        index[n_picks++] = attr(b, r, 0)->i;
+    }
+    b->node.n = (int)v->own;
+    b->arg.n = n_arg;
+    for (int i = 0, p = 0; i < v->sequence.n; i++) {
+        Ref r = v->sequence.at[i];
+        if (v->place[r].part != RESIDUAL)
+            continue;
+        Ref value = r;
+        if (r >= v->own) {
+            b->origin = node(b, tuple[p])->origin;
+            value = g_pick(b, tuple[p], (int)index[p]);
+            p++;
+        }
+        v->place[r].index = stack(v, value);
+    }
+}
+
+/* ---- the reverse scan ------------------------------------------------------------------------ */
+
+/* Operands of the reverse scan, in the order of its body's arguments. */
+static int reverse_operands(Reverse *v, Ref *args)
+{
+    Graph *g = v->g;
+    int n = 0;
+    for (int i = 0; i < v->carries; i++)
+        if (v->seed[i] != NONE) {
+            Type t = *type_of(g, arg(g, v->n, i));
+            Ref given = arg(g, v->ct, i);
+            args[n++] = given == NONE ? g_zeros(g, &t) : given;
+        }
+    for (int i = v->carries + v->sequences; i < v->n_args; i++)
+        if (v->d[i] != REF_ZERO) {
+            Type t = *type_of(g, arg(g, v->n, i));
+            args[n++] = g_zeros(g, &t);
+        }
+    for (int i = 0; i < v->sequence.n; i++) {
+        Place p = v->place[v->sequence.at[i]];
+        if (p.part == CT)
+            args[n++] = arg(g, v->ct, p.index);
+        else if (p.part == SEQUENCE)
+            args[n++] = arg(g, v->n, p.index);
+        else
+            args[n++] = g_pick(g, v->n, p.index);
+    }
+    for (int i = 0; i < v->same.n; i++)
+        args[n++] = arg(g, v->n, v->place[v->same.at[i]].index);
+    return n;
+}
+
+static void pick_results(Reverse *v, Ref scan, Ref d[])
+{
+    int n = 0;
+    for (int i = 0; i < v->carries; i++)
+        if (v->seed[i] != NONE)
+            d[i] = g_pick(v->g, scan, n++);
+    for (int i = v->carries + v->sequences; i < v->n_args; i++)
+        if (v->d[i] != REF_ZERO)
+            d[i] = g_pick(v->g, scan, n++);
+    for (int i = v->carries; i < v->carries + v->sequences; i++)
+        if (v->d[i] != REF_ZERO)
+            d[i] = g_pick(v->g, scan, n++);
+}
+
+static void build_reverse(Reverse *v, int n_arg, Ref d[])
+{
+    Ref *acc = NEW_ARRAY(v->scratch, Ref, v->n_args);
+    v->map = NEW_ARRAY(v->scratch, Ref, v->all);
+    v->back = g_body(v->g);
+    find_varying(v);
+    find_places(v);
+    int n_carries = add_carries(v, acc);
+    add_operands(v, n_carries);
+    move_nodes(v);
+    add_results(v, acc);
+    cut_body(v, n_arg);
+    v->g->node.at[v->n].type.dim[0] = v->results;
+    Ref *args = NEW_ARRAY(v->scratch, Ref, n_carries + v->sequence.n + v->same.n);
+    int n = reverse_operands(v, args);
+    int64_t count = attr(v->g, v->n, COUNT)->i;
+    bool down = attr(v->g, v->n, DOWN)->i != 0;
+    Ref scan = g_scan(v->g, v->back, args, n, n_carries, v->sequence.n, count, !down);
+    pick_results(v, scan, d);
+}
+
+void g_scan_adjoint(Graph *g, Ref n, Ref ct, Ref d[])
+{
+    Arena *scratch = &g->cx->scratch;
+    ArenaMark mark = arena_mark(scratch);
+    Reverse v = {.g = g, .body = attr(g, n, BODY)->body, .n = n, .ct = ct, .scratch = scratch};
+    v.n_args = node(g, n)->n_args;
+    v.carries = (int)attr(g, n, CARRIES)->i;
+    v.sequences = (int)attr(g, n, SEQUENCES)->i;
+    v.results = tuple_size(g, n);
+    assert(v.results == node(g, ct)->n_args);
+    v.wanted = NEW_ARRAY(scratch, bool, v.n_args);
+    v.arg = NEW_ARRAY(scratch, Ref, v.n_args);
+    v.seed = NEW_ARRAY(scratch, Ref, v.results);
+    v.d = NEW_ARRAY(scratch, Ref, v.n_args);
+    for (int i = 0; i < v.n_args; i++) {
+        DType t = type_of(g, arg(g, n, i))->dtype;
+        v.wanted[i] = d[i] == REF_ZERO && dtype_is_float(t);
+    }
+    find_args(&v);
+    close_wanted(&v);
+    v.own = (Ref)v.body->node.n;
+    int n_arg = v.body->arg.n;
+    add_seeds(&v);
+    if (pull_back(&v)) {
+        build_reverse(&v, n_arg, d);
+    } else {
+        v.body->node.n = (int)v.own;
+        v.body->arg.n = n_arg;
+        for (int i = 0; i < v.n_args; i++)
+            d[i] = v.wanted[i] ? NONE : d[i];
+    }
+    arena_reset(scratch, mark);
+}

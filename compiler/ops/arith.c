@@ -1,0 +1,404 @@
+/* Pointwise arithmetic. Rules use conditions (where), not factors of 0 and 1, so that
+ * nothing meets 0*inf and the second derivative has no op without a rule. */
+#include "../graph/op.h"
+
+static Ref full_like(Graph *g, Ref x, double value)
+{
+    return g_full(g, *type_of(g, x), value);
+}
+
+static DType dtype_at(Elem *e, Val x)
+{
+    return (DType)elem_kernel(e)->inst.at[x].dtype;
+}
+
+static Val number(Elem *e, Val like_this, double x)
+{
+    return k_const(elem_kernel(e), dtype_at(e, like_this), x);
+}
+
+static bool shape_number(Shape *s)
+{
+    if (!shape_same(s))
+        return false;
+    if (s->type.dtype != BOOL)
+        return true;
+    return shape_error(s, E0221, "`%s` takes numbers, and this is %s", s->op->name,
+                       shape_text(s, 0));
+}
+
+/* ---- + - * / ----------------------------------------------------------------- */
+
+static Val add_scalar(Elem *e, Ref n, const Val *x)
+{
+    (void)n;
+    return k_binary(elem_kernel(e), KI_ADD, x[0], x[1]);
+}
+
+static void add_vjp(Graph *g, Ref n, Ref ct, Ref d[])
+{
+    (void)g, (void)n;
+    d[0] = d[1] = ct;
+}
+
+const Op op_add = {
+    .name = "add",
+    .infix = "+",
+    .n_args = 2,
+    .kind = OP_POINTWISE,
+    .shape = shape_number,
+    .scalar = add_scalar,
+    .vjp = add_vjp,
+    .doc = "x + y. Integers wrap.",
+    .example = "add(f32[2,3], f32[2,3]); add(i32[4], i32[4])",
+};
+
+static Val sub_scalar(Elem *e, Ref n, const Val *x)
+{
+    (void)n;
+    return k_binary(elem_kernel(e), KI_SUB, x[0], x[1]);
+}
+
+static void sub_vjp(Graph *g, Ref n, Ref ct, Ref d[])
+{
+    (void)n;
+    d[0] = ct;
+    d[1] = g_neg(g, ct);
+}
+
+const Op op_sub = {
+    .name = "sub",
+    .infix = "-",
+    .n_args = 2,
+    .kind = OP_POINTWISE,
+    .shape = shape_number,
+    .scalar = sub_scalar,
+    .vjp = sub_vjp,
+    .doc = "x - y. Integers wrap.",
+    .example = "sub(f32[2,3], f32[2,3]); sub(i64[4], i64[4])",
+};
+
+static Val mul_scalar(Elem *e, Ref n, const Val *x)
+{
+    (void)n;
+    return k_binary(elem_kernel(e), KI_MUL, x[0], x[1]);
+}
+
+static void mul_vjp(Graph *g, Ref n, Ref ct, Ref d[])
+{
+    d[0] = g_mul(g, ct, arg(g, n, 1));
+    d[1] = g_mul(g, ct, arg(g, n, 0));
+}
+
+const Op op_mul = {
+    .name = "mul",
+    .infix = "*",
+    .n_args = 2,
+    .kind = OP_POINTWISE,
+    .shape = shape_number,
+    .scalar = mul_scalar,
+    .vjp = mul_vjp,
+    .doc = "x * y. Integers wrap.",
+    .example = "mul(f32[2,3], f32[2,3]); mul(i32[4], i32[4])",
+};
+
+static Val div_scalar(Elem *e, Ref n, const Val *x)
+{
+    (void)n;
+    return k_binary(elem_kernel(e), KI_DIV, x[0], x[1]);
+}
+
+/* dy = -(ct / y) * n, where n = x / y is at hand. */
+static void div_vjp(Graph *g, Ref n, Ref ct, Ref d[])
+{
+    d[0] = g_div(g, ct, arg(g, n, 1));
+    Ref down = g_neg(g, d[0]);
+    d[1] = g_mul(g, down, n);
+}
+
+const Op op_div = {
+    .name = "div",
+    .infix = "/",
+    .n_args = 2,
+    .kind = OP_POINTWISE,
+    .shape = shape_number,
+    .scalar = div_scalar,
+    .vjp = div_vjp,
+    .doc = "x / y. Integers: cut towards zero, and x / 0 = 0.",
+    .example = "div(f32[2,3], f32[2,3]); div(i32[4], i32[4])",
+    .domain = {0.5, 2},
+};
+
+static bool rem_shape(Shape *s)
+{
+    if (!shape_same(s))
+        return false;
+    if (dtype_is_int(s->type.dtype))
+        return true;
+    return shape_error(s, E0221, "`rem` takes integers, and this is %s", shape_text(s, 0));
+}
+
+static Val rem_scalar(Elem *e, Ref n, const Val *x)
+{
+    (void)n;
+    return k_binary(elem_kernel(e), KI_REM, x[0], x[1]);
+}
+
+const Op op_rem = {
+    .name = "rem",
+    .infix = "%",
+    .n_args = 2,
+    .kind = OP_POINTWISE,
+    .shape = rem_shape,
+    .scalar = rem_scalar,
+    .nondiff = "it is for integers",
+    .doc = "x - y * (x / y) of integers, with the sign of x; x % 0 = 0.",
+    .example = "rem(i32[4], i32[4]); rem(i64[4], i64[4])",
+};
+
+/* ---- one operand ---------------------------------------------------------------- */
+
+static Val neg_scalar(Elem *e, Ref n, const Val *x)
+{
+    (void)n;
+    return k_unary(elem_kernel(e), KI_NEG, x[0]);
+}
+
+static void neg_vjp(Graph *g, Ref n, Ref ct, Ref d[])
+{
+    (void)n;
+    d[0] = g_neg(g, ct);
+}
+
+const Op op_neg = {
+    .name = "neg",
+    .n_args = 1,
+    .kind = OP_POINTWISE,
+    .shape = shape_number,
+    .scalar = neg_scalar,
+    .vjp = neg_vjp,
+    .doc = "-x",
+    .example = "neg(f32[2,3]); neg(i32[3])",
+};
+
+static Val abs_scalar(Elem *e, Ref n, const Val *x)
+{
+    (void)n;
+    return k_unary(elem_kernel(e), KI_ABS, x[0]);
+}
+
+static void abs_vjp(Graph *g, Ref n, Ref ct, Ref d[])
+{
+    Ref x = arg(g, n, 0);
+    Ref zero = full_like(g, x, 0);
+    Ref down = g_neg(g, ct);
+    Ref positive = g_node(g, OP_lt, (Ref[]){zero, x}, 2, NULL);
+    Ref negative = g_node(g, OP_lt, (Ref[]){x, zero}, 2, NULL);
+    Ref not_up = g_where(g, negative, down, zero);
+    d[0] = g_where(g, positive, ct, not_up);
+}
+
+const Op op_abs = {
+    .name = "abs",
+    .n_args = 1,
+    .kind = OP_POINTWISE,
+    .shape = shape_number,
+    .scalar = abs_scalar,
+    .vjp = abs_vjp,
+    .doc = "|x|",
+    .example = "abs(f32[2,3]); abs(i32[3])",
+    .kinks = "at 0 the derivative is 0",
+};
+
+static Val sign_scalar(Elem *e, Ref n, const Val *x)
+{
+    (void)n;
+    Kernel *k = elem_kernel(e);
+    Val zero = number(e, x[0], 0);
+    Val one = number(e, x[0], 1);
+    Val minus = number(e, x[0], -1);
+    Val negative = k_binary(k, KI_LT, x[0], zero);
+    Val positive = k_binary(k, KI_LT, zero, x[0]);
+    Val down = k_select(k, negative, minus, x[0]);
+    return k_select(k, positive, one, down);
+}
+
+const Op op_sign = {
+    .name = "sign",
+    .n_args = 1,
+    .kind = OP_POINTWISE,
+    .shape = shape_number,
+    .scalar = sign_scalar,
+    .nondiff = "its slope is 0 wherever it has one",
+    .doc = "1, -1, or x itself where it is 0 or NaN.",
+    .example = "sign(f32[2,3]); sign(i32[3])",
+};
+
+/* ---- the larger and the smaller ---------------------------------------------------- */
+
+/* KI_MAX gives b where a is NaN. */
+static Val extreme(Elem *e, KOp op, const Val *x)
+{
+    Kernel *k = elem_kernel(e);
+    Val m = k_binary(k, op, x[0], x[1]);
+    if (!dtype_is_float(dtype_at(e, x[0])))
+        return m;
+    Val nan = k_binary(k, KI_NE, x[0], x[0]);
+    return k_select(k, nan, x[0], m);
+}
+
+static Val max_scalar(Elem *e, Ref n, const Val *x)
+{
+    (void)n;
+    return extreme(e, KI_MAX, x);
+}
+
+static Val min_scalar(Elem *e, Ref n, const Val *x)
+{
+    (void)n;
+    return extreme(e, KI_MIN, x);
+}
+
+/* d[i] = ct where operand i was chosen, half of it where both are equal. */
+static void chosen(Graph *g, Ref ct, Ref first, Ref second, Ref d[])
+{
+    Ref zero = full_like(g, ct, 0);
+    Ref half = g_scale(g, ct, 0.5);
+    Ref equal = g_node(g, OP_eq, (Ref[]){first, second}, 2, NULL);
+    Ref is_second = g_node(g, OP_lt, (Ref[]){first, second}, 2, NULL);
+    Ref is_first = g_node(g, OP_lt, (Ref[]){second, first}, 2, NULL);
+    Ref to_first = g_where(g, is_second, zero, ct);
+    Ref to_second = g_where(g, is_first, zero, ct);
+    d[0] = g_where(g, equal, half, to_first);
+    d[1] = g_where(g, equal, half, to_second);
+}
+
+static void max_vjp(Graph *g, Ref n, Ref ct, Ref d[])
+{
+    Ref x = arg(g, n, 0), y = arg(g, n, 1);
+    chosen(g, ct, x, y, d);
+}
+
+static void min_vjp(Graph *g, Ref n, Ref ct, Ref d[])
+{
+    Ref x = arg(g, n, 0), y = arg(g, n, 1);
+    Ref swapped[2];
+    chosen(g, ct, y, x, swapped);
+    d[0] = swapped[1];
+    d[1] = swapped[0];
+}
+
+#define TIES "where both are equal each gets half, as in PyTorch and JAX"
+
+const Op op_min = {
+    .name = "min",
+    .n_args = 2,
+    .kind = OP_POINTWISE,
+    .shape = shape_number,
+    .scalar = min_scalar,
+    .vjp = min_vjp,
+    .doc = "The smaller of x and y; NaN if one is.",
+    .example = "min(f32[2,3], f32[2,3]); min(i32[3], i32[3])",
+    .kinks = TIES,
+};
+
+const Op op_max = {
+    .name = "max",
+    .n_args = 2,
+    .kind = OP_POINTWISE,
+    .shape = shape_number,
+    .scalar = max_scalar,
+    .vjp = max_vjp,
+    .doc = "The larger of x and y; NaN if one is.",
+    .example = "max(f32[2,3], f32[2,3]); max(i32[3], i32[3])",
+    .kinks = TIES,
+};
+
+static Val relu_scalar(Elem *e, Ref n, const Val *x)
+{
+    (void)n;
+    Val zero = number(e, x[0], 0);
+    return k_binary(elem_kernel(e), KI_MAX, zero, x[0]);
+}
+
+static void relu_vjp(Graph *g, Ref n, Ref ct, Ref d[])
+{
+    Ref x = arg(g, n, 0);
+    Ref zero = full_like(g, x, 0);
+    Ref on = g_node(g, OP_lt, (Ref[]){zero, x}, 2, NULL);
+    d[0] = g_where(g, on, ct, zero);
+}
+
+const Op op_relu = {
+    .name = "relu",
+    .n_args = 1,
+    .kind = OP_POINTWISE,
+    .shape = shape_number,
+    .scalar = relu_scalar,
+    .vjp = relu_vjp,
+    .doc = "x where it is positive, else 0; NaN stays.",
+    .example = "relu(f32[2,3]); relu(i32[3])",
+    .kinks = "at 0 the derivative is 0",
+};
+
+/* ---- steps -------------------------------------------------------------------------- */
+
+static Val floor_scalar(Elem *e, Ref n, const Val *x)
+{
+    (void)n;
+    return k_unary(elem_kernel(e), KI_FLOOR, x[0]);
+}
+
+static Val ceil_scalar(Elem *e, Ref n, const Val *x)
+{
+    (void)n;
+    Kernel *k = elem_kernel(e);
+    Val down = k_unary(k, KI_NEG, x[0]);
+    Val lower = k_unary(k, KI_FLOOR, down);
+    return k_unary(k, KI_NEG, lower);
+}
+
+static Val round_scalar(Elem *e, Ref n, const Val *x)
+{
+    (void)n;
+    return k_unary(elem_kernel(e), KI_RINT, x[0]);
+}
+
+static const char steps[] = "its slope is 0 wherever it has one; to let the gradient pass as if "
+                            "nothing was rounded, write x + stop_gradient(round(x) - x)";
+
+const Op op_floor = {
+    .name = "floor",
+    .n_args = 1,
+    .kind = OP_POINTWISE,
+    .shape = shape_same_float,
+    .scalar = floor_scalar,
+    .nondiff = steps,
+    .doc = "The largest integer that is not above x.",
+    .example = "floor(f32[2,3])",
+    .domain = {-3, 3},
+};
+
+const Op op_ceil = {
+    .name = "ceil",
+    .n_args = 1,
+    .kind = OP_POINTWISE,
+    .shape = shape_same_float,
+    .scalar = ceil_scalar,
+    .nondiff = steps,
+    .doc = "The smallest integer that is not below x.",
+    .example = "ceil(f32[2,3])",
+    .domain = {-3, 3},
+};
+
+const Op op_round = {
+    .name = "round",
+    .n_args = 1,
+    .kind = OP_POINTWISE,
+    .shape = shape_same_float,
+    .scalar = round_scalar,
+    .nondiff = steps,
+    .doc = "The nearest integer, the even one of two.",
+    .example = "round(f32[2,3])",
+    .domain = {-3, 3},
+};

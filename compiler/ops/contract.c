@@ -1,0 +1,92 @@
+/* The one contraction: matmul in every transposition, batched; convolution in 1, 2 and 3
+ * dimensions with stride, padding, dilation and groups, and its two gradients. */
+#include "../graph/op.h"
+
+enum { EXTENT, N_OUT, X_MAP, Y_MAP };
+
+static bool wrong(Shape *s, const char *what)
+{
+    return shape_error(s, E0223, "`contract`: %s", what);
+}
+
+/* Indices ascending and known, products of coefficients and extents within bounds. */
+static bool map_shape(Shape *s, int which)
+{
+    const Attr *map = &s->attr[X_MAP + which], *extent = &s->attr[EXTENT];
+    const int64_t most = (int64_t)1 << 50;
+    if (map->n != shape_arg(s, which)->rank)
+        return wrong(s, "an index map has one entry for each axis of its operand");
+    for (int d = 0; d < map->n; d++) {
+        const MapDim *m = &map->map[d];
+        if (m->base < -most || m->base > most)
+            return wrong(s, "an offset is too large");
+        for (int t = 0; t < m->n; t++) {
+            int64_t reach, c = m->coef[t] < 0 ? -m->coef[t] : m->coef[t];
+            if (m->index[t] < 0 || m->index[t] >= extent->n ||
+                (t > 0 && m->index[t] <= m->index[t - 1]))
+                return wrong(s, "indices of a map are ascending and below the number of extents");
+            if (c <= 0 || c > most || !mul_size(c, extent->ints[m->index[t]], &reach) ||
+                reach > most)
+                return wrong(s, "a coefficient is 0 or too large");
+        }
+    }
+    return true;
+}
+
+static bool contract_shape(Shape *s)
+{
+    const Attr *extent = &s->attr[EXTENT];
+    int64_t n_out = s->attr[N_OUT].i;
+    const Type *x = shape_arg(s, 0), *y = shape_arg(s, 1);
+    if (x->rank < 0 || y->rank < 0 || !dtype_is_float(x->dtype) || x->dtype != y->dtype)
+        return shape_error(s, E0220, "cannot multiply %s by %s: both must be floats of one type",
+                           shape_text(s, 0), shape_text(s, 1));
+    if (extent->n > MAX_INDICES || n_out < 0 || n_out > extent->n || n_out > MAX_RANK)
+        return shape_error(s, E0910, "a contraction has at most %d indices, %d in its result",
+                           MAX_INDICES, MAX_RANK);
+    for (int i = 0; i < extent->n; i++)
+        if (extent->ints[i] < 0 || extent->ints[i] > (int64_t)1 << 40)
+            return wrong(s, "an extent is negative or too large");
+    s->type = type_make(x->dtype, (int)n_out, extent->ints);
+    return map_shape(s, 0) && map_shape(s, 1);
+}
+
+static void contract_vjp(Graph *g, Ref n, Ref ct, Ref d[])
+{
+    d[0] = g_contract_adjoint(g, n, ct, 0);
+    d[1] = g_contract_adjoint(g, n, ct, 1);
+}
+
+const Op op_contract = {
+    .name = "contract",
+    .n_args = 2,
+    .kind = OP_CONTRACT,
+    .attrs = {{"extent", ATTR_INTS}, {"out", ATTR_INT}, {"x", ATTR_MAP}, {"y", ATTR_MAP}},
+    .shape = contract_shape,
+    .vjp = contract_vjp,
+    .doc = "out[o...] = sum over s of X[x(o, s)] * Y[y(o, s)]: index i0 and so on have the given "
+           "extents, the first `out` of them are the result's axes, the others are summed, the "
+           "last moving fastest; an element outside of X or Y is 0. `@`, convolutions and their "
+           "gradients are all this.",
+    .example =
+        /* f32[2,3] @ f32[3,4] */
+    "contract(f32[2,3], f32[3,4], extent = [2,4,3], out = 2, x = [i0, i2], y = [i2, i1]); "
+    /* batched, the second transposed, one batch repeated */
+    "contract(f32[2,3,4], f32[1,5,4], extent = [2,3,5,4], out = 3, x = [i0, i1, i3], "
+    "y = [0, i2, i3]); "
+    /* convolution: 7 wide, 3 taps, stride 2, padding 1 */
+    "contract(f32[2,3,7], f32[4,3,3], extent = [2,4,4,3,3], out = 3, "
+    "x = [i0, i3, 2*i2+i4-1], y = [i1, i3, i4]); "
+    /* dilation 2, stride 1; depthwise, stride 3, dilation 2 */
+    "contract(f32[1,2,6], f32[2,2,2], extent = [1,2,4,2,2], out = 3, "
+    "x = [i0, i3, i2+2*i4], y = [i1, i3, i4]); "
+    "contract(f32[1,2,8], f32[2,1,3], extent = [1,2,1,2,1,3], out = 4, "
+    "x = [i0, i1+i4, 3*i3+2*i5-1], y = [i1+i2, i4, i5]); "
+    /* groups: 2 of 2 channels in and 3 out, windows that do not overlap */
+    "contract(f32[1,4,6], f32[6,2,2], extent = [1,2,3,3,2,2], out = 4, "
+    "x = [i0, 2*i1+i4, 2*i3+i5], y = [3*i1+i2, i4, i5]); "
+    /* a transposed read, an outer product, a dot product of nothing */
+    "contract(f32[5], f32[5], extent = [5,5], out = 1, x = [-i1+4], y = [i0]); "
+    "contract(f32[3], f32[0], extent = [3,0], out = 1, x = [i0], y = [i1])",
+    .source = "Dumoulin & Visin, A guide to convolution arithmetic (2016)",
+};

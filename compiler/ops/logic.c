@@ -1,0 +1,291 @@
+/* Comparisons, logic, choice, conversion. */
+#include <math.h>
+#include "../graph/op.h"
+
+static const char discrete[] = "its result is true or false; it may choose (where), but a number "
+                               "made of it changes in steps";
+
+static bool shape_bool(Shape *s)
+{
+    if (!shape_same(s))
+        return false;
+    if (s->type.dtype == BOOL)
+        return true;
+    return shape_error(s, E0221, "`%s` takes bool, and this is %s", s->op->name, shape_text(s, 0));
+}
+
+static bool shape_order(Shape *s)
+{
+    if (s->n_args > 0 && shape_arg(s, 0)->dtype == BOOL)
+        return shape_error(s, E0221, "`%s` takes numbers, and this is %s", s->op->name,
+                           shape_text(s, 0));
+    return shape_compare(s);
+}
+
+/* ---- comparisons ----------------------------------------------------------------- */
+
+static Val eq_scalar(Elem *e, Ref n, const Val *x)
+{
+    (void)n;
+    return k_binary(elem_kernel(e), KI_EQ, x[0], x[1]);
+}
+
+const Op op_eq = {
+    .name = "eq",
+    .infix = "==",
+    .n_args = 2,
+    .kind = OP_POINTWISE,
+    .shape = shape_compare,
+    .scalar = eq_scalar,
+    .nondiff = discrete,
+    .doc = "True where x equals y; NaN equals nothing.",
+    .example = "eq(i32[2,3], i32[2,3]); eq(f32[4], f32[4]); eq(bool[4], bool[4])",
+};
+
+static Val ne_scalar(Elem *e, Ref n, const Val *x)
+{
+    (void)n;
+    return k_binary(elem_kernel(e), KI_NE, x[0], x[1]);
+}
+
+const Op op_ne = {
+    .name = "ne",
+    .infix = "!=",
+    .n_args = 2,
+    .kind = OP_POINTWISE,
+    .shape = shape_compare,
+    .scalar = ne_scalar,
+    .nondiff = discrete,
+    .doc = "True where x differs from y; NaN differs from everything.",
+    .example = "ne(i32[2,3], i32[2,3]); ne(f32[4], f32[4])",
+};
+
+static Val lt_scalar(Elem *e, Ref n, const Val *x)
+{
+    (void)n;
+    return k_binary(elem_kernel(e), KI_LT, x[0], x[1]);
+}
+
+const Op op_lt = {
+    .name = "lt",
+    .infix = "<",
+    .n_args = 2,
+    .kind = OP_POINTWISE,
+    .shape = shape_order,
+    .scalar = lt_scalar,
+    .nondiff = discrete,
+    .doc = "True where x is less than y.",
+    .example = "lt(f32[2,3], f32[2,3]); lt(i64[3], i64[3])",
+};
+
+static Val le_scalar(Elem *e, Ref n, const Val *x)
+{
+    (void)n;
+    return k_binary(elem_kernel(e), KI_LE, x[0], x[1]);
+}
+
+const Op op_le = {
+    .name = "le",
+    .infix = "<=",
+    .n_args = 2,
+    .kind = OP_POINTWISE,
+    .shape = shape_order,
+    .scalar = le_scalar,
+    .nondiff = discrete,
+    .doc = "True where x is less than y or equal.",
+    .example = "le(f32[2,3], f32[2,3]); le(i32[3], i32[3])",
+};
+
+/* ---- logic ------------------------------------------------------------------------ */
+
+static Val and_scalar(Elem *e, Ref n, const Val *x)
+{
+    (void)n;
+    return k_binary(elem_kernel(e), KI_AND, x[0], x[1]);
+}
+
+const Op op_and = {
+    .name = "and",
+    .infix = "and",
+    .n_args = 2,
+    .kind = OP_POINTWISE,
+    .shape = shape_bool,
+    .scalar = and_scalar,
+    .nondiff = discrete,
+    .doc = "True where both are.",
+    .example = "and(bool[2,3], bool[2,3])",
+};
+
+static Val or_scalar(Elem *e, Ref n, const Val *x)
+{
+    (void)n;
+    return k_binary(elem_kernel(e), KI_OR, x[0], x[1]);
+}
+
+const Op op_or = {
+    .name = "or",
+    .infix = "or",
+    .n_args = 2,
+    .kind = OP_POINTWISE,
+    .shape = shape_bool,
+    .scalar = or_scalar,
+    .nondiff = discrete,
+    .doc = "True where at least one is.",
+    .example = "or(bool[2,3], bool[2,3])",
+};
+
+static Val not_scalar(Elem *e, Ref n, const Val *x)
+{
+    (void)n;
+    Kernel *k = elem_kernel(e);
+    Val yes = k_const_int(k, BOOL, 1);
+    return k_binary(k, KI_XOR, x[0], yes);
+}
+
+const Op op_not = {
+    .name = "not",
+    .n_args = 1,
+    .kind = OP_POINTWISE,
+    .shape = shape_bool,
+    .scalar = not_scalar,
+    .nondiff = discrete,
+    .doc = "True where x is not.",
+    .example = "not(bool[2,3])",
+};
+
+static bool is_finite_shape(Shape *s)
+{
+    if (!shape_same_float(s))
+        return false;
+    s->type.dtype = BOOL;
+    return true;
+}
+
+/* |x| < inf, which NaN is not. */
+static Val is_finite_scalar(Elem *e, Ref n, const Val *x)
+{
+    (void)n;
+    Kernel *k = elem_kernel(e);
+    Val size = k_unary(k, KI_ABS, x[0]);
+    Val limit = k_const(k, (DType)k->inst.at[x[0]].dtype, INFINITY);
+    return k_binary(k, KI_LT, size, limit);
+}
+
+const Op op_is_finite = {
+    .name = "is_finite",
+    .n_args = 1,
+    .kind = OP_POINTWISE,
+    .shape = is_finite_shape,
+    .scalar = is_finite_scalar,
+    .nondiff = discrete,
+    .doc = "True where x is neither infinite nor NaN.",
+    .example = "is_finite(f32[2,3])",
+};
+
+/* ---- choice ------------------------------------------------------------------------ */
+
+static bool where_shape(Shape *s)
+{
+    Type cond = *shape_arg(s, 0);
+    s->type = *shape_arg(s, 1);
+    if (cond.dtype != BOOL)
+        return shape_error(s, E0221, "the condition of `where` is bool, not %s", shape_text(s, 0));
+    if (!type_same(shape_arg(s, 1), shape_arg(s, 2)))
+        return shape_error(s, E0220, "`where` chooses between %s and %s", shape_text(s, 1),
+                           shape_text(s, 2));
+    cond.dtype = s->type.dtype;
+    if (!type_same(&cond, &s->type))
+        return shape_error(s, E0220, "`where` has the condition %s for %s", shape_text(s, 0),
+                           shape_text(s, 1));
+    return true;
+}
+
+static Val where_scalar(Elem *e, Ref n, const Val *x)
+{
+    (void)n;
+    return k_select(elem_kernel(e), x[0], x[1], x[2]);
+}
+
+static void where_vjp(Graph *g, Ref n, Ref ct, Ref d[])
+{
+    Ref cond = arg(g, n, 0);
+    Ref zero = g_full(g, *type_of(g, ct), 0);
+    d[1] = g_where(g, cond, ct, zero);
+    d[2] = g_where(g, cond, zero, ct);
+}
+
+const Op op_where = {
+    .name = "where",
+    .n_args = 3,
+    .kind = OP_POINTWISE,
+    .shape = where_shape,
+    .scalar = where_scalar,
+    .vjp = where_vjp,
+    .doc = "x where the condition is true, else y. What is not chosen gets a gradient of exactly "
+           "0; but where y itself is infinite or NaN, its own derivative may be, and 0*inf is NaN: "
+           "choose the operand of such a function, too.",
+    .example = "where(bool[2,3], f32[2,3], f32[2,3]); where(bool[3], i32[3], i32[3])",
+};
+
+/* ---- conversion ------------------------------------------------------------------------ */
+
+static bool cast_shape(Shape *s)
+{
+    s->type = *shape_arg(s, 0);
+    if (s->type.rank < 0)
+        return shape_error(s, E0221, "`cast` takes no tuple");
+    s->type.dtype = (DType)shape_attr(s, "dtype")->i;
+    return true;
+}
+
+static Val cast_scalar(Elem *e, Ref n, const Val *x)
+{
+    return k_cast(elem_kernel(e), type_of(elem_graph(e), n)->dtype, x[0]);
+}
+
+static void cast_vjp(Graph *g, Ref n, Ref ct, Ref d[])
+{
+    DType t = type_of(g, arg(g, n, 0))->dtype;
+    if (dtype_is_float(t))
+        d[0] = g_cast(g, t, ct);
+}
+
+const Op op_cast = {
+    .name = "cast",
+    .n_args = 1,
+    .kind = OP_POINTWISE,
+    .attrs = {{"dtype", ATTR_DTYPE}},
+    .shape = cast_shape,
+    .scalar = cast_scalar,
+    .vjp = cast_vjp,
+    .doc = "Another element type. Floats round to nearest even; float to integer cuts and "
+           "saturates, NaN gives 0; to bool is x != 0.",
+    .example =
+        "cast(f32[2,3], dtype = f64); cast(f32[3], dtype = bf16); cast(i32[3], dtype = f32); "
+        "cast(f32[3], dtype = i32); cast(bool[3], dtype = f32)",
+    .kinks = "between integers and floats no gradient passes, and none is taken for 0: a float "
+             "that depends on a parameter only through integers is reported",
+};
+
+static Val same_scalar(Elem *e, Ref n, const Val *x)
+{
+    (void)e, (void)n;
+    return x[0];
+}
+
+static void no_vjp(Graph *g, Ref n, Ref ct, Ref d[])
+{
+    (void)g, (void)n, (void)ct;
+    d[0] = REF_ZERO;
+}
+
+const Op op_stop_gradient = {
+    .name = "stop_gradient",
+    .n_args = 1,
+    .kind = OP_POINTWISE,
+    .shape = shape_same,
+    .scalar = same_scalar,
+    .vjp = no_vjp,
+    .doc = "x, as if it were a constant: its derivative is 0 because that is what it is for.",
+    .example = "stop_gradient(f32[2,3])",
+};

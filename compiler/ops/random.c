@@ -1,0 +1,158 @@
+/* Random numbers: philox of (seed, key) at counter (element, step). A draw depends on
+ * nothing else: neither order, nor threads, nor recomputation change it.
+ * source: Salmon et al., Parallel random numbers: as easy as 1, 2, 3 (2011). */
+#include "../graph/op.h"
+
+enum { DTYPE, SHAPE, KEY };
+#define RANDOM_ATTRS                                                                               \
+    {                                                                                              \
+        {"dtype", ATTR_DTYPE}, {"shape", ATTR_INTS},                                               \
+        {                                                                                          \
+            "key", ATTR_INT                                                                        \
+        }                                                                                          \
+    }
+
+static bool random_shape(Shape *s)
+{
+    for (int i = 0; i < 2; i++)
+        if (shape_arg(s, i)->rank != 0 || shape_arg(s, i)->dtype != I64)
+            return shape_error(s, E0221, "`%s` takes the seed and the step as i64, not %s",
+                               s->op->name, shape_text(s, i));
+    return shape_declared(s);
+}
+
+static bool bits_shape(Shape *s)
+{
+    if (!random_shape(s))
+        return false;
+    return s->type.dtype == I32 ||
+           shape_error(s, E0221, "`random_bits` gives i32, not %s", dtype_name(s->type.dtype));
+}
+
+static bool real_shape(Shape *s)
+{
+    if (!random_shape(s))
+        return false;
+    return dtype_is_float(s->type.dtype) || shape_error(s, E0221, "`%s` gives floats, not %s",
+                                                        s->op->name, dtype_name(s->type.dtype));
+}
+
+/* 32 bits of the element; draw: 0, or 1 for a second one of the same element. */
+static Val bits(Elem *e, Ref n, const KAff *idx, int draw)
+{
+    const Graph *g = elem_graph(e);
+    Kernel *k = elem_kernel(e);
+    const Type *t = type_of(g, n);
+    KAff element = k_aff(0), none[1] = {{0}};
+    int64_t stride = 1;
+    for (int i = t->rank - 1; i >= 0; i--) {
+        element = k_aff_add(element, k_aff_scale(idx[i], stride));
+        stride *= t->dim[i];
+    }
+    Val seed = elem_at(e, arg(g, n, 0), none);
+    Val step = elem_at(e, arg(g, n, 1), none);
+    if (seed == 0 || step == 0)
+        return 0;
+    uint64_t key = hash_mix((uint64_t)attr(g, n, KEY)->i);
+    key = hash_mix(key + (uint64_t)draw);
+    Val stream = k_const_int(k, I64, (int64_t)key);
+    Val mixed = k_binary(k, KI_XOR, seed, stream);
+    Val counter = k_index(k, I64, element);
+    return k_random(k, mixed, counter, step);
+}
+
+/* (bits >> 8) * 2^-24: each of them is a float, below 1. */
+static Val unit(Kernel *k, DType t, Val b)
+{
+    Val eight = k_const_int(k, I32, 8);
+    Val high = k_binary(k, KI_SHR, b, eight);
+    Val whole = k_cast(k, t, high);
+    Val scale = k_const(k, t, 0x1p-24);
+    return k_binary(k, KI_MUL, whole, scale);
+}
+
+static DType wide_of(DType t)
+{
+    return t == F64 ? F64 : F32;
+}
+
+static Val bits_elem(Elem *e, Ref n, const KAff *idx)
+{
+    return bits(e, n, idx, 0);
+}
+
+static Val uniform_elem(Elem *e, Ref n, const KAff *idx)
+{
+    DType t = type_of(elem_graph(e), n)->dtype;
+    Val b = bits(e, n, idx, 0);
+    if (b == 0)
+        return 0;
+    Val u = unit(elem_kernel(e), wide_of(t), b);
+    return k_cast(elem_kernel(e), t, u);
+}
+
+/* sqrt(-2 log u) cos(2 pi v), u in (0, 1], v in [0, 1).
+ * source: Box & Muller, A note on the generation of random normal deviates (1958). */
+static Val normal_elem(Elem *e, Ref n, const KAff *idx)
+{
+    Kernel *k = elem_kernel(e);
+    DType t = type_of(elem_graph(e), n)->dtype, wide = wide_of(t);
+    Val first = bits(e, n, idx, 0);
+    Val second = bits(e, n, idx, 1);
+    if (first == 0 || second == 0)
+        return 0;
+    Val from_zero = unit(k, wide, first);
+    Val one = k_const(k, wide, 1);
+    Val u = k_binary(k, KI_SUB, one, from_zero);
+    Val log = k_unary(k, KI_LOG, u);
+    Val minus_two = k_const(k, wide, -2);
+    Val square = k_binary(k, KI_MUL, minus_two, log);
+    Val radius = k_unary(k, KI_SQRT, square);
+    Val v = unit(k, wide, second);
+    Val turn = k_const(k, wide, 6.283185307179586477);
+    Val angle = k_binary(k, KI_MUL, turn, v);
+    Val across = k_unary(k, KI_COS, angle);
+    Val z = k_binary(k, KI_MUL, radius, across);
+    return k_cast(k, t, z);
+}
+
+static const char no_floats[] = "a draw depends on the seed, the step and its place alone";
+
+const Op op_random_bits = {
+    .name = "random_bits",
+    .n_args = 2,
+    .kind = OP_VIEW,
+    .attrs = RANDOM_ATTRS,
+    .shape = bits_shape,
+    .elem = bits_elem,
+    .nondiff = no_floats,
+    .doc = "32 random bits for each element, keyed by (seed, step, key, element).",
+    .example = "random_bits(i64, i64, dtype = i32, shape = [2,3], key = 7)",
+    .source = "Salmon et al., Parallel random numbers: as easy as 1, 2, 3 (2011)",
+};
+
+const Op op_uniform = {
+    .name = "uniform",
+    .n_args = 2,
+    .kind = OP_VIEW,
+    .attrs = RANDOM_ATTRS,
+    .shape = real_shape,
+    .elem = uniform_elem,
+    .nondiff = no_floats,
+    .doc = "Uniform multiples of 2^-24 in [0, 1); f16 and bf16 round them, and may give 1.",
+    .example = "uniform(i64, i64, dtype = f32, shape = [2,3], key = 7)",
+    .source = "Salmon et al., Parallel random numbers: as easy as 1, 2, 3 (2011)",
+};
+
+const Op op_normal = {
+    .name = "normal",
+    .n_args = 2,
+    .kind = OP_VIEW,
+    .attrs = RANDOM_ATTRS,
+    .shape = real_shape,
+    .elem = normal_elem,
+    .nondiff = no_floats,
+    .doc = "Normal with mean 0 and deviation 1, from two draws of 24 bits: none is beyond 5.8.",
+    .example = "normal(i64, i64, dtype = f32, shape = [2,3], key = 7)",
+    .source = "Box & Muller, A note on the generation of random normal deviates (1958)",
+};
