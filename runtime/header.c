@@ -242,11 +242,20 @@ static int sort_by_name(gradc_tensors *t, gradc_error *e)
     return GRADC_OK;
 }
 
-/* jansson reports no memory as an error like others; its code tells. */
-static int bad_json(const gradc_tensors *t, const json_error_t *why, gradc_error *e)
+/* jansson's lexer calls a failed allocation a syntax error. If not even as much as the text can be
+ * had now, memory was the reason. */
+static bool no_memory(const json_error_t *why, int64_t n)
 {
-    if (json_error_code(why) == json_error_out_of_memory)
-        return gr_fail_memory(e, t->path, 0);
+    void *probe = gr_alloc(n);
+    bool none = probe == NULL || json_error_code(why) == json_error_out_of_memory;
+    gr_free(probe);
+    return none;
+}
+
+static int bad_json(const gradc_tensors *t, const json_error_t *why, int64_t n, gradc_error *e)
+{
+    if (no_memory(why, n))
+        return gr_fail_memory(e, t->path, n);
     return gr_fail_at(e, GRADC_FORMAT, 8 + (int64_t)why->position,
                       "%s: the header is not JSON as the format has it, near byte %lld: %s",
                       t->path, 8 + (long long)why->position, why->text);
@@ -261,7 +270,7 @@ int gr_header_parse(gradc_tensors *t, const char *json, int64_t n, int64_t data_
         return gr_fail_at(e, GRADC_FORMAT, 8, "%s: the header does not begin with '{'", t->path);
     json_t *root = json_loadb(json, (size_t)n, JSON_REJECT_DUPLICATES, &why);
     if (root == NULL)
-        return bad_json(t, &why, e);
+        return bad_json(t, &why, n, e);
     int status = GRADC_OK;
     if (json_object_size(root) > GRADC_MAX_TENSORS)
         status = gr_fail(e, GRADC_FORMAT, "%s: more than a million tensors", t->path);

@@ -20,7 +20,9 @@ char *help_directory(void)
 {
     const char *base = getenv("TMPDIR");
     char *name = malloc(4096);
-    snprintf(name, 4096, "%s/gradc-test-XXXXXX", base != NULL ? base : "/tmp");
+    if (base == NULL) /* thousands of fsyncs: in memory where there is such a place */
+        base = access("/dev/shm", W_OK) == 0 ? "/dev/shm" : "/tmp";
+    snprintf(name, 4096, "%s/gradc-test-XXXXXX", base);
     if (mkdtemp(name) == NULL)
         abort();
     return name;
