@@ -292,7 +292,25 @@ def check_text(counts):
                  got.count("train a {") == 1, "another train block")
 
 
+def check_layout(counts):
+    """native.py has the structures of runtime/abi.h, field by field."""
+    kinds = {"gradc_tensor": native.Tensor, "gradc_options": native.Options, "gradc_model": native.Table}
+    lines = [f'    printf("%zu\\n", offsetof({kind}, {name}));\n'
+             for kind, twin in kinds.items() for name, _ in twin._fields_]
+    lines += [f'    printf("%zu\\n", sizeof({kind}));\n' for kind in kinds]
+    with tempfile.TemporaryDirectory() as folder:
+        source, program = os.path.join(folder, "o.c"), os.path.join(folder, "o")
+        with open(source, "w") as f:
+            f.write('#include <stdio.h>\n#include "abi.h"\nint main(void)\n{\n' + "".join(lines) + "}\n")
+        subprocess.run(["cc", "-I", os.path.join(models.ROOT, "runtime"), source, "-o", program], check=True)
+        said = subprocess.run([program], capture_output=True, text=True, check=True).stdout.split()
+    here = [getattr(twin, name).offset for twin in kinds.values() for name, _ in twin._fields_]
+    here += [native.ctypes.sizeof(twin) for twin in kinds.values()]
+    counts.check(list(map(int, said)) == here, f"runtime/abi.h and native.py: {said}, {here}")
+
+
 def self_test(counts):
+    check_layout(counts)
     check_files(counts)
     check_text(counts)
     check_rules(counts)
