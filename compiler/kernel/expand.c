@@ -1,9 +1,290 @@
-/* Transcendental functions as polynomials in kernel instructions. */
-#include "kernel.h"
+/* Transcendental functions as polynomials in kernel instructions: a copy of the
+ * kernel in which no MATH instruction and no arithmetic in half types is left.
+ * All is branch-free (SELECT), with explicit fma, and without tables, so that it
+ * runs in vectors; one order of arithmetic for every target.
+ *
+ * Half types: an instruction on f16 or bf16 becomes the same one on f32 between
+ * two CASTs (for + - * / and sqrt that is the correctly rounded result). Casts
+ * between a half type and anything but f32 go through f32.
+ *
+ * Errors, measured by tests/unit/math.c (all floats; for f64 a sample), in ulp:
+ * ERRORS */
+#include <math.h>
+#include "expand.h"
+
+/* ---- pieces --------------------------------------------------------------------- */
+
+Val poly(const Fn *f, Val x, const double *c, int n)
+{
+    Val p = num(f, c[n - 1]);
+    for (int i = n - 2; i >= 0; i--) {
+        Val ci = num(f, c[i]);
+        p = fused(f, p, x, ci);
+    }
+    return p;
+}
+
+/* MIN and MAX give their second operand if either is NaN. */
+Val at_most(const Fn *f, Val x, double limit)
+{
+    Val c = num(f, limit);
+    return k_binary(f->k, KI_MIN, c, x);
+}
+
+Val at_least(const Fn *f, Val x, double limit)
+{
+    Val c = num(f, limit);
+    return k_binary(f->k, KI_MAX, c, x);
+}
+
+double magic(const Fn *f)
+{
+    return single(f) ? 0x1.8p23 : 0x1.8p52;
+}
+
+Val nearest_integer(const Fn *f, Val x_plus_magic, Val *field)
+{
+    Val c = num(f, magic(f)), by = integer(f, fraction_bits(f));
+    Val bits = bits_of(f, x_plus_magic);
+    *field = k_binary(f->k, KI_SHL, bits, by);
+    return sub(f, x_plus_magic, c);
+}
+
+Val power_of_two(const Fn *f, Val field)
+{
+    Val base = integer(f, one_bits(f));
+    Val bits = add(f, field, base);
+    return float_of(f, bits);
+}
+
+Power power_split(const Fn *f, Val x, int step)
+{
+    Val per = num(f, 0x1.71547652b82fep+0 / step), c = num(f, magic(f));
+    Val shifted = fused(f, x, per, c);
+    Power p;
+    Val n = nearest_integer(f, shifted, &p.field);
+    Val high = num(f, -ln2_high(f) * step), low = num(f, -ln2_low(f) * step);
+    p.r = fused(f, n, high, x);
+    p.r = fused(f, n, low, p.r);
+    return p;
+}
+
+Val with_sign_of(const Fn *f, Val y, Val x)
+{
+    Val mask = integer(f, sign_bits(f)), x_bits = bits_of(f, x);
+    Val sign = both(f, x_bits, mask), y_bits = bits_of(f, y);
+    Val r = flip(f, y_bits, sign);
+    return float_of(f, r);
+}
+
+/* The top half of the exponent's step is put at sqrt(1/2): subtracting its bits
+ * first makes the integer part of the exponent field the wanted e. */
+Split split(const Fn *f, Val x, bool denormals)
+{
+    Kernel *k = f->k;
+    double lowest = single(f) ? 0x1p-126 : 0x1p-1022, up = single(f) ? 0x1p25 : 0x1p54;
+    Val is_tiny = 0;
+    if (denormals) {
+        Val limit = num(f, lowest), by = num(f, up);
+        Val scaled = mul(f, x, by);
+        is_tiny = less(f, x, limit);
+        x = choose(f, is_tiny, scaled, x);
+    }
+    Val bits = bits_of(f, x);
+    Val half = integer(f, single(f) ? INT64_C(0x3f3504f3) : INT64_C(0x3fe6a09e667f3bcd));
+    Val shift = integer(f, fraction_bits(f));
+    Val above = sub(f, bits, half);
+    Val e = k_binary(k, KI_SAR, above, shift);
+    Val field = k_binary(k, KI_SHL, e, shift);
+    Val m_bits = sub(f, bits, field);
+    Split s = {.m = float_of(f, m_bits), .e_bits = e};
+    if (denormals) {
+        Val low = integer(f, single(f) ? -25 : -54), zero = integer(f, 0);
+        Val shifted = choose(f, is_tiny, low, zero);
+        s.e_bits = add(f, e, shifted);
+    }
+    if (single(f)) {
+        s.e = k_cast(k, F32, s.e_bits);
+    } else { /* no vector conversion of i64 before AVX-512: by the bits of 1.5 * 2^52 */
+        Val base = integer(f, INT64_C(0x4338000000000000)), c = num(f, magic(f));
+        Val sum = add(f, s.e_bits, base);
+        Val moved = float_of(f, sum);
+        s.e = sub(f, moved, c);
+    }
+    return s;
+}
+
+/* ---- the copy --------------------------------------------------------------------- */
+
+typedef struct Copy {
+    Arena *arena;
+    const Kernel *from;
+    Kernel *to;
+    Val *map; /* by Val of `from` */
+} Copy;
+
+static KAff map_affine(const Copy *c, const KAff *x)
+{
+    KAff y = *x;
+    for (int i = 0; i < y.n; i++)
+        y.t[i].v = c->map[y.t[i].v]; /* order is kept: copies follow one another too */
+    return y;
+}
+
+static int32_t map_access(const Copy *c, int32_t i)
+{
+    KAccess a = c->from->access.at[i];
+    KBound *bound = NEW_ARRAY(c->arena, KBound, a.n_bounds);
+    for (int b = 0; b < a.n_bounds; b++) {
+        bound[b] = a.bound[b];
+        bound[b].e = map_affine(c, &a.bound[b].e);
+    }
+    a.at = map_affine(c, &a.at);
+    a.bound = bound;
+    vec_push(c->arena, &c->to->access, a);
+    return c->to->access.n - 1;
+}
+
+static Val copy_inst(const Copy *c, const KInst *i)
+{
+    KInst x = *i;
+    int args = kop_args((KOp)i->op);
+    x.a = args > 0 ? c->map[i->a] : 0;
+    x.b = args > 1 ? c->map[i->b] : 0;
+    x.c = args > 2 ? c->map[i->c] : 0;
+    if (i->op == KI_LOAD || i->op == KI_STORE) {
+        x.aux = map_access(c, i->aux);
+    } else if (i->op == KI_INDEX) {
+        KAff e = map_affine(c, &c->from->affine.at[i->aux]);
+        vec_push(c->arena, &c->to->affine, e);
+        x.aux = c->to->affine.n - 1;
+    } else if (i->op == KI_END) {
+        x.aux = (int32_t)c->map[i->aux];
+    }
+    vec_push(c->arena, &c->to->inst, x);
+    return (Val)c->to->inst.n - 1;
+}
+
+static Val expand_math(Kernel *k, KOp op, Val a, Val b, Val c)
+{
+    Fn f = {k, (DType)k->inst.at[a].dtype, k->inst.at[a].dtype == F64 ? I64 : I32};
+    switch (op) {
+    case KI_EXP:
+        return expand_exp(&f, a);
+    case KI_LOG:
+        return expand_log(&f, a);
+    case KI_EXPM1:
+        return expand_expm1(&f, a);
+    case KI_LOG1P:
+        return expand_log1p(&f, a);
+    case KI_SIN:
+        return expand_sin(&f, a);
+    case KI_COS:
+        return expand_cos(&f, a);
+    case KI_TANH:
+        return expand_tanh(&f, a);
+    case KI_ERF:
+        return expand_erf(&f, a);
+    case KI_POW:
+        return expand_pow(&f, a, b);
+    default:
+        return expand_random(k, a, b, c);
+    }
+}
+
+/* ---- half types ----------------------------------------------------------------------- */
+
+static bool is_half(DType t)
+{
+    return t == F16 || t == BF16;
+}
+
+/* Whether instruction i computes in a half type. */
+static bool computes_in_half(const Kernel *k, const KInst *i)
+{
+    KClass class = kop_class((KOp)i->op);
+    bool scalar = class >= K_CLASS_UNARY && class <= K_CLASS_MATH;
+    if (!scalar || i->op == KI_SELECT || i->op == KI_CAST || i->op == KI_BITCAST)
+        return false;
+    return is_half((DType)k->inst.at[i->a].dtype);
+}
+
+/* The instruction on f32 copies of its operands, rounded back. */
+static Val through_f32(const Copy *c, const KInst *i)
+{
+    Kernel *k = c->to;
+    KOp op = (KOp)i->op;
+    int args = kop_args(op);
+    Val a = k_cast(k, F32, c->map[i->a]);
+    Val b = args > 1 ? k_cast(k, F32, c->map[i->b]) : 0;
+    Val d = args > 2 ? k_cast(k, F32, c->map[i->c]) : 0;
+    Val r;
+    if (kop_class(op) == K_CLASS_MATH)
+        r = expand_math(k, op, a, b, d);
+    else if (args == 3)
+        r = k_fma(k, a, b, d);
+    else
+        r = args == 2 ? k_binary(k, op, a, b) : k_unary(k, op, a);
+    return k_cast(k, (DType)i->dtype, r);
+}
+
+static Val copy_cast(const Copy *c, const KInst *i)
+{
+    DType from = (DType)c->from->inst.at[i->a].dtype, to = (DType)i->dtype;
+    if ((is_half(from) && to != F32) || (is_half(to) && from != F32)) {
+        Val wide = k_cast(c->to, F32, c->map[i->a]);
+        return k_cast(c->to, to, wide);
+    }
+    return copy_inst(c, i);
+}
+
+static Val copy_one(const Copy *c, Val v)
+{
+    const KInst *i = &c->from->inst.at[v];
+    if (computes_in_half(c->from, i))
+        return through_f32(c, i);
+    if (kop_class((KOp)i->op) == K_CLASS_MATH) {
+        int args = kop_args((KOp)i->op);
+        Val b = args > 1 ? c->map[i->b] : 0, d = args > 2 ? c->map[i->c] : 0;
+        return expand_math(c->to, (KOp)i->op, c->map[i->a], b, d);
+    }
+    return i->op == KI_CAST ? copy_cast(c, i) : copy_inst(c, i);
+}
+
+/* Opens in the copy the section that begins at v. */
+static void copy_section(const Copy *c, Val v)
+{
+    const KContract *con = &c->from->con;
+    Kernel *to = c->to;
+    if (to->section == K_IN_DIMS && v == con->a_from)
+        k_section_a(to);
+    if (to->section == K_IN_A && v == con->b_from)
+        k_section_b(to, c->map[con->a]);
+    if (to->section == K_IN_B && v == con->e_from) {
+        to->section = K_IN_EPILOGUE;
+        to->con.b = c->map[con->b];
+        to->con.b_to = to->con.e_from = (Val)to->inst.n;
+        to->con.dtype = con->dtype;
+        to->con.leaf = con->leaf;
+    }
+}
 
 Kernel *kernel_expand(Arena *arena, const Kernel *k)
 {
-    Kernel *copy = NEW(arena, Kernel);
-    *copy = *k;
-    return copy;
+    Copy c = {arena, k, kernel_new(arena, k->kind, k->name), NEW_ARRAY(arena, Val, k->inst.n)};
+    for (int i = 0; i < k->buf.n; i++)
+        vec_push(arena, &c.to->buf, k->buf.at[i]);
+    for (Val v = 1; v < (Val)k->inst.n; v++) {
+        if (k->kind == K_CONTRACT)
+            copy_section(&c, v);
+        c.map[v] = copy_one(&c, v);
+    }
+    if (k->kind == K_CONTRACT) {
+        copy_section(&c, (Val)k->inst.n); /* sections may be empty at the end */
+        for (int r = 0; r < 4; r++)
+            for (int i = 0; i < k->con.n[r]; i++)
+                c.to->con.dim[r][c.to->con.n[r]++] = c.map[k->con.dim[r][i]];
+    }
+    k_finish(c.to);
+    return c.to;
 }

@@ -315,6 +315,6 @@ void interp_alu(const Op *o, Reg *r, int n)
         splat(o, a, d, n);
         break;
     default:
-        assert(!"an operation that this register type does not have");
+        assert(false && "an operation that this register type does not have");
     }
 }
