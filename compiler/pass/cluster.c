@@ -22,6 +22,8 @@ typedef struct Build {
     bool *expanded;       /* read many times by one reader */
     bool *guarded;        /* only guarded assignments depend on it */
     bool *forced;         /* must be stored, found by a failed kernel */
+    Ref *reader;          /* the only node that reads it, or NONE */
+    bool *fresh;          /* made from a contraction's result that nothing else reads */
     float op_weight[N_OPS][N_DTYPES];
     int32_t *stamp;       /* of groups, for path searches */
     int32_t stamp_now;
@@ -78,6 +80,9 @@ static void count_reads(Build *b)
     const Graph *g = b->g;
     for (int i = 0; i < g->root.n; i++)
         b->reads[g->root.at[i].ref]++;
+    for (Ref r = 1; r < (Ref)g->node.n; r++)
+        for (int i = 0; i < node(g, r)->n_args; i++)
+            b->reader[arg(g, r, i)] = r;
     for (Ref r = (Ref)g->node.n; r-- > 1;) {
         const Op *op = optab[op_of(g, r)];
         bool through = op->kind == OP_VIEW;
@@ -147,6 +152,25 @@ static float expression_weight(const Build *b, Ref r)
     return w;
 }
 
+/* A contraction's result that one node reads, and so on along a chain, is best finished
+ * in its epilogue: the end of the chain is stored in place of its beginning. */
+static bool ends_epilogue(Build *b, Ref r)
+{
+    const Graph *g = b->g;
+    if (optab[op_of(g, r)]->kind != OP_POINTWISE)
+        return false;
+    for (int i = 0; i < node(g, r)->n_args; i++) {
+        Ref a = arg(g, r, i);
+        bool from = optab[op_of(g, a)]->kind == OP_CONTRACT || b->fresh[a];
+        b->fresh[r] |= from && b->reads[a] == 1;
+    }
+    if (!b->fresh[r])
+        return false;
+    bool goes_on = b->reads[r] == 1 && b->reader[r] != NONE &&
+                   optab[op_of(g, b->reader[r])]->kind == OP_POINTWISE;
+    return !goes_on;
+}
+
 static void choose_stored(Build *b)
 {
     const Graph *g = b->g;
@@ -165,6 +189,10 @@ static void choose_stored(Build *b)
             continue;
         }
         b->weight[r] = expression_weight(b, r) + op_flops(b, r);
+        if (ends_epilogue(b, r)) {
+            store(b, r);
+            continue;
+        }
         bool shared = b->reads[r] > 1 && b->weight[r] > INLINE_SHARED;
         bool expanded = b->expanded[r] && b->weight[r] > INLINE_EXPANDED;
         if (kind == OP_POINTWISE && (shared || expanded || b->weight[r] > INLINE_MOST))
@@ -304,6 +332,22 @@ static bool is_row_read(const Build *b, const Trace *t, const Request *q)
     return true;
 }
 
+/* Is q a walk along the row, by a reduction inside of it? Only what can be computed again
+ * there may be read so: a value at each element, not a reduction. */
+static bool is_walk_in_row(const Build *b, const Trace *t, const Request *q)
+{
+    const Type *type = type_of(b->g, q->ref);
+    OpKind kind = optab[op_of(b->g, q->ref)]->kind;
+    if (q->bounded || (kind != OP_POINTWISE && kind != OP_VIEW))
+        return false;
+    for (int a = 0; a + 1 < type->rank; a++) {
+        KAff want = a < t->n_axes ? axis_index(&t->axis[a]) : k_aff(0);
+        if (type->dim[a] != 1 && !k_aff_equal(&want, &q->idx[a]))
+            return false;
+    }
+    return type->rank > 0;
+}
+
 /* Shape x can be stored from loops over shape y. */
 static bool is_prefix(const Type *x, const Type *y)
 {
@@ -358,7 +402,8 @@ static bool joins_rows(Build *b, Ref r, Group *gr, const Trace *t)
         const Request *q = &t->request.at[i];
         if (b->c->group_of[q->ref] < 0 || !b->c->stored[q->ref])
             continue;
-        if (&b->c->group.at[b->c->group_of[q->ref]] == gr && !is_row_read(b, t, q))
+        if (&b->c->group.at[b->c->group_of[q->ref]] == gr && !is_row_read(b, t, q) &&
+            !is_walk_in_row(b, t, q))
             return false;
     }
     return true;
@@ -498,7 +543,8 @@ static void make_groups(Build *b)
     }
 }
 
-/* A reduction (or a row's value) that only its own group reads needs no memory. */
+/* What only its own group reads needs no memory: a row's value is known once for the
+ * row, an element of it is computed again where another pass over the row wants it. */
 static void drop_private(Build *b)
 {
     const Graph *g = b->g;
@@ -526,8 +572,8 @@ static void drop_private(Build *b)
             GroupOut o = gr->out.at[j];
             bool inner = type_elems(type_of(g, o.ref)) < type_elems(type_of(g, gr->main)) ||
                          (gr->kind == GROUP_CONTRACT);
-            bool reduce = optab[op_of(g, o.ref)]->kind == OP_REDUCE;
-            if (o.slot < 0 && !outside[o.ref] && !only_one && (inner || reduce) &&
+            bool row = gr->kind == GROUP_LOOP && has_reduce(g, gr);
+            if (o.slot < 0 && !outside[o.ref] && !only_one && (inner || row) &&
                 gr->kind != GROUP_SCAN && gr->kind != GROUP_OPAQUE)
                 vec_push(c->arena, &gr->reduce, o.ref);
             else
@@ -662,6 +708,7 @@ static void build_init(Build *b, Ctx *cx, Clusters *c)
     b->expanded = NEW_ARRAY(c->arena, bool, n);
     b->guarded = NEW_ARRAY(c->arena, bool, n);
     b->forced = NEW_ARRAY(c->arena, bool, n);
+    b->reader = NEW_ARRAY(c->arena, Ref, n);
     count_reads(b);
     find_guarded(b);
 }
@@ -675,6 +722,7 @@ static void build_reset(Build *b)
     c->group_of = NEW_ARRAY(c->arena, int32_t, n);
     b->stamp = NEW_ARRAY(c->arena, int32_t, n + 1);
     b->stamp_now = 0;
+    b->fresh = NEW_ARRAY(c->arena, bool, n);
     b->leaf = arena_array(c->arena, (size_t)n, sizeof *b->leaf);
     b->trace = arena_array(c->arena, (size_t)n, sizeof *b->trace);
 }
@@ -684,7 +732,7 @@ static void cluster_bodies(Ctx *cx, Clusters *c)
     for (int i = 0; i < c->group.n; i++) {
         Group *gr = &c->group.at[i];
         if (gr->kind == GROUP_SCAN)
-            gr->body = cluster(cx, attr(c->g, gr->anchor, 0)->body, c->caps, c->arena);
+            gr->body = cluster(cx, attr(c->g, gr->anchor, SCAN_BODY)->body, c->caps, c->arena);
     }
 }
 

@@ -1,6 +1,7 @@
 #include "elem.h"
 
 #include <assert.h>
+#include <math.h>
 #include <string.h>
 
 void axis_init(Axis *a, int64_t extent)
@@ -395,7 +396,9 @@ Val elem_reduce(Elem *e, Ref n, Ref x, int axis, KOp op, const KAff *idx)
     (void)n;
     Kernel *k = e->k;
     const Type *t = type_of(e->g, x);
+    bool nan_wins = dtype_is_float(t->dtype) && (op == KI_MIN || op == KI_MAX);
     Val acc = k_acc(k, t->dtype, op);
+    Val any_nan = nan_wins ? k_acc(k, BOOL, KI_OR) : 0;
     int64_t extent = t->dim[axis];
     bool lanes = is_fastest(t, axis);
     int mark = elem_mark(e);
@@ -408,6 +411,13 @@ Val elem_reduce(Elem *e, Ref n, Ref x, int axis, KOp op, const KAff *idx)
     if (e->trouble != FINE)
         return 0;
     k_into(k, acc, v);
+    if (nan_wins)
+        k_into(k, any_nan, k_binary(k, KI_NE, v, v));
     k_end(k, i);
-    return k_fold(k, acc);
+    Val folded = k_fold(k, acc);
+    if (!nan_wins)
+        return folded;
+    Val found = k_fold(k, any_nan);
+    Val nan = k_const(k, t->dtype, NAN);
+    return k_select(k, found, nan, folded);
 }

@@ -67,14 +67,9 @@ struct Elem {
 };
 
 void elem_init(Elem *e, Kernel *k, const Graph *g, Arena *arena, const bool *stored);
-/* Opens loops for axes[from..to) and remembers what was known before; closing
- * forgets what was learnt inside. */
-int elem_mark(const Elem *e);
-void elem_forget(Elem *e, int mark);
 int elem_buffer(Elem *e, Ref r);           /* kernel buffer that holds r, for reading */
 int elem_out_buffer(Elem *e, Ref r, int out, DType t, int64_t elems);
 KAff elem_linear(const Type *t, const KAff *idx); /* row-major offset */
-/* Notes that r is wanted as the arg that has to be stored. */
 bool ref_is_source(const Graph *g, Ref r); /* has memory by nature: input, slot, arg, literal */
 
 #endif

@@ -364,7 +364,7 @@ static int index_of_loop(const ConBuild *b, Val v)
 static bool con_roles(ConBuild *b)
 {
     const Attr *at = node(b->c->g, b->con)->attr;
-    const Attr *x = &at[2], *y = &at[3];
+    const Attr *x = &at[CONTRACT_X], *y = &at[CONTRACT_Y];
     int side[MAX_AXES * MAX_FACTORS];
     int fastest = -1;
     for (int l = 0; l < b->nest.n_loops; l++) {
@@ -414,7 +414,7 @@ static void con_dims(ConBuild *b, Kernel *k)
 static Val con_operand(ConBuild *b, int map)
 {
     const Graph *g = b->c->g;
-    const Attr *m = &node(g, b->con)->attr[2 + map];
+    const Attr *m = &node(g, b->con)->attr[CONTRACT_X + map];
     Ref r = arg(g, b->con, map);
     KAff idx[MAX_RANK];
     for (int d = 0; d < m->n; d++) {
@@ -502,9 +502,9 @@ static Trouble lower_contract(Clusters *c, Group *gr, Ref *store_first)
     ConBuild b = {.c = c, .gr = gr, .con = gr->anchor};
     const Attr *at = node(c->g, gr->anchor)->attr;
     b.n_out = rank(c->g, gr->anchor);
-    b.n_index = b.n_out + at[1].n;
-    for (int s = 0; s < at[1].n; s++)
-        axis_init(&b.sum[s], at[1].ints[s]);
+    b.n_index = at[CONTRACT_EXTENT].n;
+    for (int s = b.n_out; s < b.n_index; s++)
+        axis_init(&b.sum[s - b.n_out], at[CONTRACT_EXTENT].ints[s]);
     nest_init(&b.nest, type_of(c->g, gr->main));
     const char *name = group_name(c, gr);
     for (int i = 0; i < MAX_RESTARTS; i++) {

@@ -16,6 +16,7 @@ typedef struct Level {
     const Clusters *c;
     const Graph *g;
     int depth;
+    int64_t offset;    /* of this level's values in the block: a body's workspace */
     Place *place;      /* by Ref */
     Plan *plan;
     int32_t *value;    /* by Ref: PlanValue, or -1 */
@@ -273,7 +274,7 @@ static void step_inplace(Lowering *lo, Level *l, const Group *gr, PlanStep *s)
 {
     s->inplace = NEW_ARRAY(lo->arena, PlanInPlace, gr->operand.n * gr->operand.n + gr->out.n);
     if (gr->kind == GROUP_SCAN) {
-        int64_t carries = attr(l->g, gr->anchor, 1)->i;
+        int64_t carries = attr(l->g, gr->anchor, SCAN_CARRIES)->i;
         for (int i = 0; i < gr->out.n; i++) {
             Ref r = gr->out.at[i].ref;
             int64_t which = op_of(l->g, r) == OP_pick ? attr(l->g, r, 0)->i : carries;
@@ -439,7 +440,7 @@ static bool writes_direct(const Clusters *c, Ref r, int i, int64_t carries)
 static Level *lower_body(Lowering *lo, Level *outer, const Group *gr)
 {
     Level *l = level_new(lo, outer, gr->body);
-    int64_t carries = attr(outer->g, gr->anchor, 1)->i;
+    int64_t carries = attr(outer->g, gr->anchor, SCAN_CARRIES)->i;
     int n = count_results(l->g);
     for (int i = 0; i < n; i++) {
         Ref r = result_root(l->g, i)->ref;
@@ -494,6 +495,7 @@ static void place_sources(Lowering *lo, Level *l)
 /* Buffers of the planned values, `at` bytes up. */
 static void place_values(Lowering *lo, Level *l, int64_t at)
 {
+    l->offset = at;
     for (int i = 0; i < l->plan->n_ranges; i++) {
         const PlanRange *rg = &l->plan->range[i];
         Ref r = l->value_ref.at[rg->value];
@@ -566,12 +568,11 @@ static Place slice_of(Place pl, int depth, int64_t elems, int64_t count, bool do
     return pl;
 }
 
-/* scan's attributes: body, carries, sequences, count, down. */
 static void place_body(Lowering *lo, Level *l, Level *b, Ref scan, const Place *pick)
 {
     const Attr *at = node(l->g, scan)->attr;
-    int64_t carries = at[1].i, seqs = at[2].i, count = at[3].i;
-    bool down = at[4].i != 0;
+    int64_t carries = at[SCAN_CARRIES].i, seqs = at[SCAN_SEQUENCES].i, count = at[SCAN_COUNT].i;
+    bool down = at[SCAN_DOWN].i != 0;
     for (Ref r = 1; r < (Ref)b->g->node.n; r++) {
         if (op_of(b->g, r) != OP_arg)
             continue;
@@ -603,8 +604,9 @@ static void copy_results(Lowering *lo, Level *l, Level *b, Ref scan, const Place
         if (b->result_of[r] == (Ref)i + 1)
             continue;
         const Type *t = type_of(b->g, r);
-        Place to = i < at[1].i ? pick[i]
-                               : slice_of(pick[i], l->depth, type_elems(t), at[3].i, at[4].i != 0);
+        Place to = pick[i];
+        if (i >= at[SCAN_CARRIES].i)
+            to = slice_of(to, l->depth, type_elems(t), at[SCAN_COUNT].i, at[SCAN_DOWN].i != 0);
         Place from = place_of(lo, b, r);
         if (from.buffer == to.buffer && from.base == to.base)
             continue;
@@ -631,7 +633,7 @@ static void call_scan(Lowering *lo, Level *l, Calls *cs, const Group *gr, int st
         Ref r = pick_of(gr, l->g, i);
         assert(r != NONE);
         pick[i] = place_of(lo, l, r);
-        if (i < at[1].i) {
+        if (i < at[SCAN_CARRIES].i) {
             Place init = place_of(lo, l, arg(l->g, gr->anchor, i));
             const Buffer *from = &lo->p->buffer.at[init.buffer];
             const Buffer *to = &lo->p->buffer.at[pick[i].buffer];
@@ -639,16 +641,13 @@ static void call_scan(Lowering *lo, Level *l, Calls *cs, const Group *gr, int st
                 call_copy(lo, cs, &init, &pick[i], type_of(l->g, r), s->origin);
         }
     }
-    int64_t at_bytes = s->workspace_offset;
-    for (const Level *o = l; o->outer != NULL; o = o->outer)
-        at_bytes += 0;
-    place_values(lo, b, at_bytes);
+    place_values(lo, b, s->workspace_offset + l->offset);
     place_sources(lo, b);
     place_body(lo, l, b, gr->anchor, pick);
     Calls body = {0};
     emit_level(lo, b, &body);
     copy_results(lo, l, b, gr->anchor, pick, &body);
-    Call c = {.kind = CALL_LOOP, .count = at[3].i, .n_body = body.at.n, .body = body.at.at,
+    Call c = {.kind = CALL_LOOP, .count = at[SCAN_COUNT].i, .n_body = body.at.n, .body = body.at.at,
               .origin = s->origin, .label = s->label};
     vec_push(lo->p->arena, &cs->at, c);
 }
