@@ -183,6 +183,14 @@ static const char *help_at_binding(Parser *p, Token got, Expected e)
     return NULL;
 }
 
+static bool follows_word(const Parser *p, Token got, const char *word)
+{
+    int32_t at = got.span.from, n = (int32_t)strlen(word);
+    while (at > 0 && p->text[at - 1] == ' ')
+        at--;
+    return at >= n && memcmp(p->text + at - n, word, (size_t)n) == 0;
+}
+
 static const char *help_for(Parser *p, Token got, Expected e)
 {
     const char *help = help_at_binding(p, got, e);
@@ -196,7 +204,7 @@ static const char *help_for(Parser *p, Token got, Expected e)
         return "only a call of a block is named: `f(x) as name`";
     if (got.kind == T_ELSE)
         return "`else` stands on the line of the `}` before it, once";
-    if (got.kind == T_SCAN)
+    if (follows_word(p, got, "scan"))
         return "a scan stands alone on the right of a binding";
     if (is_keyword(got.kind) && has(e, "a name"))
         return "this is a word of the language: it cannot be a name";

@@ -1,0 +1,1 @@
+"$gradc" check "$model" $args --dump=ast 2>/dev/null || true
