@@ -38,7 +38,7 @@ fashion_mnist() {
 
 need_build
 data=examples/data
-if [ "$name" = fashion ] && ! fashion_mnist; then
+if { [ "$name" = fashion ] || [ "$name" = resnet8 ]; } && ! fashion_mnist; then
     say "Fashion-MNIST is not here: it comes with the package dataset-fashion-mnist of"
     say "Debian and Ubuntu (universe), or FASHION_MNIST=FOLDER names its four files."
     [ -n "$short" ] && exit 3
