@@ -1,7 +1,7 @@
 #!/bin/sh
 # Checks every #include of compiler/, grammar/ and runtime/ against the picture
 #
-#   base -> kernel -> graph -> { ops, front, pass, plan } -> compile.c -> main.c
+#   base -> kernel -> graph -> { ops, front, plan -> pass } -> compile.c -> main.c
 #   base -> kernel -> target -> compile.c        runtime/abi.h -> target
 #
 # (an arrow reads "is known by"; what is not drawn is forbidden), and prints the
@@ -29,7 +29,7 @@ BEGIN {
     may["graph"] = " base kernel graph "
     may["ops"] = " base kernel graph "
     may["front"] = " base kernel graph front embedded "
-    may["pass"] = " base kernel graph pass "
+    may["pass"] = " base kernel graph plan pass "
     may["plan"] = " base kernel graph plan "
     may["target"] = " base kernel target abi embedded "
     may["compile"] = may["front"] "ops pass plan target abi compile "
