@@ -145,8 +145,8 @@ static Pair log_pair(const Fn *f, Val x)
     Split sp = split(f, x, true);
     Val one = num(f, 1), two = num(f, 2);
     Val v = sub(f, sp.m, one), below = add(f, sp.m, one);
-    Val below_less = sub(f, below, sp.m); /* m+1 is rounded above 2: what was lost */
-    Val below_low = sub(f, one, below_less);
+    Val below_less = sub(f, below, one); /* exact; then what rounding m+1 has lost */
+    Val below_low = sub(f, sp.m, below_less);
     Pair s = {.high = quotient(f, v, below)};
     Val minus = negate(f, s.high);
     Val left = fused(f, minus, below, v);
@@ -204,6 +204,7 @@ static Val pow_double(const Fn *f, Val x, Val y, Val unbounded)
     Val size = magnitude(f, t.high), most = num(f, 800);
     Val in_range = less(f, size, most);
     t.low = choose(f, in_range, t.low, zero);
+    t.low = choose(f, is_one, zero, t.low);
     t.high = at_most(f, t.high, 800);
     t.high = at_least(f, t.high, -800);
     return exp_pair(f, t);
