@@ -233,6 +233,46 @@ START_TEST(line_ends_and_marks_do_not_matter)
 }
 END_TEST
 
+/* ---- the reference ------------------------------------------------------- */
+
+/* A block of grammar/language.md: a `model` is in canonical layout; a `model-error`
+ * gives the code that its first line names, if that is one of syntax. */
+static void check_example(const char *text, size_t n, bool good)
+{
+    Run r;
+    run_text(&r, "example", text, n);
+    if (good) {
+        ck_assert_msg(r.ast != NULL, "%s", messages(&r));
+        ck_assert_msg(strlen(layout(&r)) == n && memcmp(layout(&r), text, n) == 0, "%s",
+                      layout(&r));
+    } else if (r.ast == NULL) {
+        ck_assert_int_eq(r.cx.n_errors, 1);
+        ck_assert_int_eq(strncmp(text + 2, code_id(r.cx.diag.at[0]->code), 5), 0);
+    }
+    ctx_free(&r.cx);
+}
+
+START_TEST(examples_of_the_reference_are_read)
+{
+    size_t bytes = 0;
+    char *page = read_file(SOURCE_DIR "/grammar/language.md", &bytes);
+    ck_assert_ptr_nonnull(page);
+    int good = 0, bad = 0;
+    for (char *at = strstr(page, "```model"); at != NULL; at = strstr(at, "```model")) {
+        bool is_good = at[8] == '\n';
+        char *start = strchr(at, '\n') + 1, *end = strstr(start, "```");
+        ck_assert_ptr_nonnull(end);
+        check_example(start, (size_t)(end - start), is_good);
+        good += is_good;
+        bad += !is_good;
+        at = end + 3;
+    }
+    ck_assert_int_ge(good, 12);
+    ck_assert_int_ge(bad, 3);
+    free(page);
+}
+END_TEST
+
 /* ---- limits -------------------------------------------------------------- */
 
 /* `fn f(x) { return` + n times open + "x" + n times close + `}` */
@@ -377,6 +417,7 @@ Suite *suite_parse(void)
     tcase_add_test(t, golden_files_agree);
     tcase_add_test(t, the_library_has_canonical_layout);
     tcase_add_test(t, layouts_read_back);
+    tcase_add_test(t, examples_of_the_reference_are_read);
     tcase_add_test(t, comments_above_are_documentation);
     tcase_add_test(t, spans_cover_what_was_read);
     tcase_add_test(t, numbers_keep_their_text);
