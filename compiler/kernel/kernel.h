@@ -7,7 +7,8 @@
  *
  * K_LOOP       a list of nested loops, closed by END:
  *     PAR  iterations are independent: a target may run them in any order, in
- *          vectors and on lanes. The outermost PARs are the kernel's grid.
+ *          vectors and on lanes. The kernel's grid is the outermost PAR and each
+ *          PAR that is all there is, constants aside, in the one around it.
  *     SEQ  iterations run in index order (backwards with aux 1).
  *     RED  an inner loop that feeds accumulators in K_LANES virtual lanes.
  *
