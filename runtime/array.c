@@ -66,12 +66,12 @@ int gr_array_new(int32_t dtype, int32_t rank, const int64_t *shape, gradc_array 
     enum { LINE = 64 };
     gradc_array a = {.dtype = dtype, .rank = rank};
     *out = (gradc_array){0};
-    if (rank < 0 || rank > GRADC_MAX_RANK || (rank > 0 && shape == NULL) ||
-        !gr_shape_size(dtype, rank, shape, &a.elems, &a.bytes)) {
+    if (rank < 0 || rank > GRADC_MAX_RANK || (rank > 0 && shape == NULL))
+        return gr_fail(e, GRADC_BAD_ARGUMENT, "an array of rank %d, or without a shape", (int)rank);
+    if (!gr_shape_size(dtype, rank, shape, &a.elems, &a.bytes)) {
         char text[GR_SHAPE_TEXT];
-        return gr_fail(e, GRADC_BAD_ARGUMENT, "an array %s of rank %d is not possible",
-                       gr_shape_text(text, sizeof text, dtype, shape == NULL ? 0 : rank, shape),
-                       (int)rank);
+        return gr_fail(e, GRADC_BAD_ARGUMENT, "an array %s is not possible",
+                       gr_shape_text(text, sizeof text, dtype, rank, shape));
     }
     if (rank > 0)
         memcpy(a.shape, shape, (size_t)rank * sizeof *shape);

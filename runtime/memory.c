@@ -5,9 +5,10 @@
 
 #include "hooks.h"
 
+/* Beyond what any file or model may ask for, not even the system is asked. */
 static bool fits(int64_t bytes)
 {
-    return bytes > 0 && (uint64_t)bytes <= (uint64_t)PTRDIFF_MAX;
+    return bytes > 0 && bytes <= 2 * GRADC_MAX_TENSOR_BYTES && (uint64_t)bytes <= SIZE_MAX;
 }
 
 void *gr_alloc(int64_t bytes)

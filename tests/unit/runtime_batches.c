@@ -61,7 +61,7 @@ START_TEST(small_orders_are_uniform)
     for (int code = 0; code < 256; code++)
         if (counts[code] > 0) {
             kinds++;
-            chi += pow((double)counts[code] - EPOCHS / 24.0, 2) / (EPOCHS / 24.0);
+            chi += pow((double)counts[code] - 1000, 2) / 1000;
         }
     ck_assert_int_eq(kinds, 24);
     ck_assert_msg(chi < 49.7, "chi-square %g", chi); /* p = 0.001 */
@@ -84,11 +84,11 @@ START_TEST(larger_orders_look_uniform)
     for (int64_t a = 0; a < PARTS; a++) {
         double expected = 0;
         for (int64_t b = 0; b < PARTS; b++)
-            expected += (double)place[a][b] / PARTS;
+            expected += (double)place[a][b] / (double)PARTS;
         for (int64_t b = 0; b < PARTS; b++)
             chi += pow((double)place[a][b] - expected, 2) / expected;
-        chi_step +=
-            pow((double)step[a] - EPOCHS * N / (double)PARTS, 2) / (EPOCHS * N / (double)PARTS);
+        chi_step += pow((double)step[a] - (double)(EPOCHS * N) / (double)PARTS, 2) /
+                    ((double)(EPOCHS * N) / (double)PARTS);
     }
     ck_assert_msg(chi < 320, "places: %g", chi); /* about 225 degrees of freedom */
     ck_assert_msg(chi_step < 60, "steps: %g", chi_step);
@@ -106,7 +106,7 @@ START_TEST(draws_are_uniform)
         counts[v]++;
     }
     for (int i = 0; i < PARTS; i++)
-        chi += pow((double)counts[i] - N / (double)PARTS, 2) / (N / (double)PARTS);
+        chi += pow((double)counts[i] - (double)N / (double)PARTS, 2) / ((double)N / (double)PARTS);
     ck_assert_msg(chi < 86, "chi-square %g", chi);
 }
 END_TEST
