@@ -1,16 +1,304 @@
-#include "emit.h"
-KernelFn emit_contraction(Ir *ir, const Kernel *k, const char *name, Arena *arena)
+/* Contraction kernels: the loops around the tile (con.h has the picture). */
+#include "con.h"
+
+typedef struct Range {
+    Lv from, to;
+} Range;
+
+/* What one tile needs to know of the loops around it. */
+typedef struct Place {
+    Lv k0, kn, resume, fold, first_leaf, last; /* i1: resume..last */
+    Lv row_from, col_from;                     /* first panels of the blocks */
+} Place;
+
+static Lv less(Con *c, Lv x, Lv y)
 {
-    (void)ir;
-    (void)k;
-    (void)name;
-    (void)arena;
-    return (KernelFn){0};
+    return LLVMBuildICmp(c->ir->b, LLVMIntSLT, x, y, "");
 }
+
+static Lv equal(Con *c, Lv x, Lv y)
+{
+    return LLVMBuildICmp(c->ir->b, LLVMIntEQ, x, y, "");
+}
+
+static Lv scratch_at(Con *c, int64_t offset)
+{
+    return ir_off(c->ir, c->scratch, offset);
+}
+
+static int64_t tile_bytes(const ConPlan *p)
+{
+    return align_up((int64_t)p->mr * p->nr * p->es, 64);
+}
+
+/* First row of a panel, and how many it has. */
+static Lv row_of(Con *c, Lv panel, Lv *count)
+{
+    Ir *ir = c->ir;
+    const ConPlan *p = c->p;
+    Lv taller = ir_int(ir, p->taller);
+    Lv more = LLVMBuildZExt(ir->b, less(c, panel, taller), ir->i64, "");
+    *count = p->taller == 0 ? ir_int(ir, p->height) : ir_add(ir, more, ir_int(ir, p->height));
+    Lv row = ir_mul(ir, panel, p->height);
+    return p->taller == 0 ? row : ir_add(ir, row, ir_min(ir, panel, taller));
+}
+
+static Lv col_of(Con *c, Lv panel, Lv *count)
+{
+    Ir *ir = c->ir;
+    Lv col = ir_mul(ir, panel, c->p->nr);
+    Lv rest = LLVMBuildSub(ir->b, ir_int(ir, c->p->n_cols), col, "");
+    *count = c->p->n_cols % c->p->nr == 0 ? ir_int(ir, c->p->nr)
+                                          : ir_min(ir, rest, ir_int(ir, c->p->nr));
+    return col;
+}
+
+/* ---- one tile -------------------------------------------------------------------- */
+
+static void call_tile(Con *c, int rows, bool packed_b, Lv a, Lv b, Lv t, const Place *at)
+{
+    const ConPlan *p = c->p;
+    bool in_place = p->rows.in_place;
+    Lv fn = con_tile(c->ir, p, rows, in_place ? p->rows.rs : 1, in_place ? p->rows.ks : p->mr,
+                     packed_b ? p->nr : p->cols.ks);
+    Lv arg[] = {a, b, t, at->kn, at->resume};
+    ir_call(c->ir, fn, arg, 5);
+}
+
+/* The sum over no k at all. */
+static void zero_tile(Con *c, Lv t)
+{
+    Ir *ir = c->ir;
+    const ConPlan *p = c->p;
+    Lt vec = ir_vec(p->type == F64 ? ir->f64 : ir->f32, p->vl);
+    for (int64_t at = 0; at < (int64_t)p->mr * p->nv; at++)
+        ir_store(ir, LLVMConstNull(vec), ir_off(ir, t, at * p->vl * p->es), p->es);
+}
+
+/* The variant for this panel's height. */
+static void call_height(Con *c, bool packed_b, Lv panel, Lv a, Lv b, Lv t, const Place *at)
+{
+    const ConPlan *p = c->p;
+    if (p->n_k == 0) {
+        zero_tile(c, t);
+        return;
+    }
+    if (p->taller == 0) {
+        call_tile(c, (int)p->height, packed_b, a, b, t, at);
+        return;
+    }
+    IrIf f = ir_if(c->ir, less(c, panel, ir_int(c->ir, p->taller)));
+    call_tile(c, (int)p->height + 1, packed_b, a, b, t, at);
+    ir_else(c->ir, &f);
+    call_tile(c, (int)p->height, packed_b, a, b, t, at);
+    ir_end_if(c->ir, &f);
+}
+
+static Lv packed_rows(Con *c, const Place *at, Lv panel)
+{
+    Ir *ir = c->ir;
+    const ConPlan *p = c->p;
+    Lv n = LLVMBuildSub(ir->b, panel, at->row_from, "");
+    return ir_at_byte(ir, scratch_at(c, p->a_at), ir_mul(ir, n, p->kc * p->mr * p->es));
+}
+
+/* Storage of a tile between blocks of k. */
+static Lv tile_at(Con *c, int64_t base, bool each, const Place *at, Lv row, Lv col)
+{
+    Ir *ir = c->ir;
+    Lv p = scratch_at(c, base);
+    if (!each)
+        return p;
+    Lv i = LLVMBuildSub(ir->b, row, at->row_from, ""),
+       j = LLVMBuildSub(ir->b, col, at->col_from, "");
+    Lv n = ir_add(ir, ir_mul(ir, i, c->p->nc), j);
+    return ir_at_byte(ir, p, ir_mul(ir, n, tile_bytes(c->p)));
+}
+
+/* s = first ? t : s + t */
+static void fold_leaf(Con *c, Lv s, Lv t, const Place *at)
+{
+    Ir *ir = c->ir;
+    const ConPlan *p = c->p;
+    Lt vec = ir_vec(p->type == F64 ? ir->f64 : ir->f32, p->vl);
+    IrIf f = ir_if(ir, at->fold);
+    Lv end = ir_int(ir, (int64_t)p->mr * p->nr * p->es);
+    IrLoop l = ir_loop(ir, ir_int(ir, 0), end, (int64_t)p->vl * p->es, false);
+    Lv to = ir_at_byte(ir, s, l.i);
+    Lv x = ir_load(ir, vec, ir_at_byte(ir, t, l.i), p->es), old = ir_load(ir, vec, to, p->es);
+    Lv sum = LLVMBuildFAdd(ir->b, old, x, "");
+    ir_store(ir, LLVMBuildSelect(ir->b, at->first_leaf, x, sum, ""), to, p->es);
+    ir_loop_end(ir, &l);
+    ir_end_if(ir, &f);
+}
+
+static void emit_tile(Con *c, Lv row_panel, Lv col_panel, Lv b, bool packed_b, const Place *at)
+{
+    Ir *ir = c->ir;
+    ConPlan *p = c->p;
+    Lv rows, cols, row0 = row_of(c, row_panel, &rows), col0 = col_of(c, col_panel, &cols);
+    Lv a =
+        p->rows.in_place ? con_address(c, &p->rows, row0, at->k0) : packed_rows(c, at, row_panel);
+    Lv t = tile_at(c, p->t_at, p->chains, at, row_panel, col_panel);
+    call_height(c, packed_b, row_panel, a, b, t, at);
+    Lv s = t;
+    if (p->sums) {
+        s = tile_at(c, p->s_at, true, at, row_panel, col_panel);
+        fold_leaf(c, s, t, at);
+    }
+    bool always = !p->sums && !p->chains;
+    IrIf f = {NULL, NULL};
+    if (!always)
+        f = ir_if(ir, at->last);
+    con_epilogue(c, s, row0, rows, col0, cols);
+    if (!always)
+        ir_end_if(ir, &f);
+}
+
+/* ---- blocks ------------------------------------------------------------------------ */
+
+static void rows_of_tiles(Con *c, Range rows, Lv col_panel, Lv b, bool packed_b, const Place *at)
+{
+    IrLoop l = ir_loop(c->ir, rows.from, rows.to, 1, false);
+    emit_tile(c, l.i, col_panel, b, packed_b, at);
+    ir_loop_end(c->ir, &l);
+}
+
+static void column_panel(Con *c, Range rows, Lv panel, const Place *at)
+{
+    Ir *ir = c->ir;
+    ConPlan *p = c->p;
+    Lv cols, col0 = col_of(c, panel, &cols), packed = scratch_at(c, p->b_at);
+    bool both = p->cols.in_place && p->n_cols % p->nr != 0;
+    IrIf f = {NULL, NULL};
+    if (both)
+        f = ir_if(ir, equal(c, cols, ir_int(ir, p->nr)));
+    if (p->cols.in_place)
+        rows_of_tiles(c, rows, panel, con_address(c, &p->cols, col0, at->k0), false, at);
+    if (both)
+        ir_else(ir, &f);
+    if (both || !p->cols.in_place) {
+        if (p->n_k > 0)
+            con_pack(c, &p->cols, p->nr, col0, cols, at->k0, at->kn, packed);
+        rows_of_tiles(c, rows, panel, packed, true, at);
+    }
+    if (both)
+        ir_end_if(ir, &f);
+}
+
+static void k_block(Con *c, Range rows, Range cols, const Place *at)
+{
+    Ir *ir = c->ir;
+    ConPlan *p = c->p;
+    if (!p->rows.in_place && p->n_k > 0) {
+        IrLoop l = ir_loop(ir, rows.from, rows.to, 1, false);
+        Lv count, row0 = row_of(c, l.i, &count);
+        con_pack(c, &p->rows, p->mr, row0, count, at->k0, at->kn, packed_rows(c, at, l.i));
+        ir_loop_end(ir, &l);
+    }
+    IrLoop l = ir_loop(ir, cols.from, cols.to, 1, false);
+    column_panel(c, rows, l.i, at);
+    ir_loop_end(ir, &l);
+}
+
+/* Leaves of k, and blocks of a leaf. */
+static void k_blocks(Con *c, Range rows, Range cols)
+{
+    Ir *ir = c->ir;
+    const ConPlan *p = c->p;
+    Lv zero = ir_int(ir, 0), one = LLVMConstInt(ir->i1, 1, 0), no = LLVMConstInt(ir->i1, 0, 0);
+    Place at = {.row_from = rows.from, .col_from = cols.from};
+    if (!p->sums && !p->chains) {
+        at.k0 = zero;
+        at.kn = ir_int(ir, p->n_k);
+        at.resume = no;
+        at.fold = at.first_leaf = at.last = one;
+        k_block(c, rows, cols, &at);
+        return;
+    }
+    Lv end = ir_int(ir, p->n_k);
+    IrLoop leaf = ir_loop(ir, zero, end, p->leaf, false);
+    Lv leaf_end = ir_min(ir, ir_add(ir, leaf.i, ir_int(ir, p->leaf)), end);
+    IrLoop k = ir_loop(ir, leaf.i, leaf_end, p->kc, false);
+    Lv k_end = ir_min(ir, ir_add(ir, k.i, ir_int(ir, p->kc)), leaf_end);
+    at.k0 = k.i;
+    at.kn = LLVMBuildSub(ir->b, k_end, k.i, "");
+    at.resume = less(c, leaf.i, k.i);
+    at.fold = equal(c, k_end, leaf_end);
+    at.first_leaf = equal(c, leaf.i, zero);
+    at.last = equal(c, k_end, end);
+    k_block(c, rows, cols, &at);
+    ir_loop_end(ir, &k);
+    ir_loop_end(ir, &leaf);
+}
+
+static void all_blocks(Con *c, Range rows, Range cols)
+{
+    Ir *ir = c->ir;
+    const ConPlan *p = c->p;
+    IrLoop j = ir_loop(ir, cols.from, cols.to, p->nc, false);
+    Range jr = {j.i, ir_min(ir, ir_add(ir, j.i, ir_int(ir, p->nc)), cols.to)};
+    IrLoop i = ir_loop(ir, rows.from, rows.to, p->mc, false);
+    Range r = {i.i, ir_min(ir, ir_add(ir, i.i, ir_int(ir, p->mc)), rows.to)};
+    k_blocks(c, r, jr);
+    ir_loop_end(ir, &i);
+    ir_loop_end(ir, &j);
+}
+
+/* ---- units: panels of one batch after the other -------------------------------------- */
+
+static void emit_units(Con *c, Lv begin, Lv end)
+{
+    Ir *ir = c->ir;
+    const ConPlan *p = c->p;
+    int64_t panels = p->split_cols ? p->col_panels : p->row_panels;
+    Range all_rows = {ir_int(ir, 0), ir_int(ir, p->row_panels)};
+    Range all_cols = {ir_int(ir, 0), ir_int(ir, p->col_panels)};
+    Lb before = ir_here(ir), head = ir_block(ir, "unit"), done = ir_block(ir, "done");
+    ir_cond(ir, less(c, begin, end), head, done);
+    ir_at(ir, head);
+    Lv u = LLVMBuildPhi(ir->b, ir->i64, "");
+    LLVMAddIncoming(u, &begin, &before, 1);
+    Lv n = ir_int(ir, panels), b = LLVMBuildUDiv(ir->b, u, n, "");
+    Lv start = ir_mul(ir, b, panels), from = LLVMBuildSub(ir->b, u, start, "");
+    Lv to = ir_min(ir, LLVMBuildSub(ir->b, end, start, ""), n);
+    /* Batch indices are decoded in full: their terms are scalars in every section. */
+    Lv flat = b;
+    for (int d = p->k->con.n[K_B]; d-- > 0;) {
+        Val v = p->k->con.dim[K_B][d];
+        Lv extent = ir_int(ir, p->k->inst.at[v].imm.i);
+        c->g.value[v] = d > 0 ? LLVMBuildURem(ir->b, flat, extent, "") : flat;
+        flat = d > 0 ? LLVMBuildUDiv(ir->b, flat, extent, "") : flat;
+    }
+    Range some = {from, to};
+    all_blocks(c, p->split_cols ? all_rows : some, p->split_cols ? some : all_cols);
+    Lv next = ir_add(ir, u, LLVMBuildSub(ir->b, to, from, ""));
+    Lb here = ir_here(ir);
+    LLVMAddIncoming(u, &next, &here, 1);
+    ir_cond(ir, less(c, next, end), head, done);
+    LLVMMoveBasicBlockAfter(done, here);
+    ir_at(ir, done);
+}
+
 int64_t contraction_scratch(const Machine *m, const Kernel *k, Arena *arena)
 {
-    (void)m;
-    (void)k;
-    (void)arena;
-    return 0;
+    ConPlan p;
+    con_plan(&p, k, m, arena);
+    return p.scratch;
+}
+
+KernelFn emit_contraction(Ir *ir, const Kernel *k, const char *name, Arena *arena)
+{
+    ConPlan *p = NEW(arena, ConPlan);
+    con_plan(p, k, ir->mach, arena);
+    Con c = {.ir = ir, .p = p, .arena = arena};
+    gen_init(&c.g, ir, p->k, arena);
+    KernelFn out = {.n_units = p->n_units, .scratch = p->scratch};
+    out.fn = emit_kernel_begin(ir, p->k, name, c.g.buf);
+    c.scratch = LLVMGetParam(out.fn, 1);
+    if (p->n_units > 0)
+        emit_units(&c, LLVMGetParam(out.fn, 2), LLVMGetParam(out.fn, 3));
+    LLVMBuildRetVoid(ir->b);
+    out.chunks = emit_chunks(p->cycles, p->n_units);
+    return out;
 }

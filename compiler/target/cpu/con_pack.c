@@ -1,0 +1,257 @@
+/* Packing of a panel through the operand's access function. */
+#include "con.h"
+
+enum { MAX_WIDTH = 256 }; /* of a panel */
+
+static Lv value_of(Con *c, Side *s)
+{
+    Gen *g = &c->g;
+    for (Val v = s->from; v < s->to; v++)
+        gen_inst(g, v);
+    Lv x = g->width > 1 ? gen_vec(g, s->value) : gen_get(g, s->value);
+    DType t = (DType)g->k->inst.at[s->value].dtype;
+    bool same = t == c->p->type || (c->p->type == F32 && (t == F16 || t == BF16));
+    return same ? x : gen_alu(g, KI_CAST, t, c->p->type, x, NULL, NULL);
+}
+
+static Lv offset(Con *c, Lv elems)
+{
+    return ir_mul(c->ir, elems, c->p->es);
+}
+
+/* ---- a loop over k with the sub-indices of k as its digits -------------------- */
+
+typedef struct KLoop {
+    IrLoop l;
+    Lv phi[K_MAX_DIMS], digit[K_MAX_DIMS];
+} KLoop;
+
+static KLoop open_k(Con *c, const Walk *w, Lv k0, Lv kn)
+{
+    Ir *ir = c->ir;
+    KLoop k;
+    Lv start[K_MAX_DIMS];
+    walk_decode(w, ir, k0, start);
+    Lb before = ir_here(ir);
+    k.l = ir_loop(ir, ir_int(ir, 0), kn, 1, false);
+    LLVMPositionBuilderBefore(ir->b, k.l.hoist);
+    for (int i = 0; i < w->n; i++) {
+        k.phi[i] = k.digit[i] = LLVMBuildPhi(ir->b, ir->i64, "");
+        LLVMAddIncoming(k.phi[i], &start[i], &before, 1);
+    }
+    ir_at(ir, LLVMGetSuccessor(k.l.hoist, 0));
+    return k;
+}
+
+static void close_k(Con *c, const Walk *w, KLoop *k, Lv by)
+{
+    Ir *ir = c->ir;
+    walk_advance(w, ir, k->digit, by);
+    Lv next = ir_add(ir, k->l.i, by);
+    Lb here = ir_here(ir);
+    for (int i = 0; i < w->n; i++)
+        LLVMAddIncoming(k->phi[i], &k->digit[i], &here, 1);
+    LLVMAddIncoming(k->l.i, &next, &here, 1);
+    Lv more = LLVMBuildICmp(ir->b, LLVMIntSLT, next, k->l.to, "");
+    ir_cond(ir, more, k->l.head, k->l.exit);
+    LLVMMoveBasicBlockAfter(k->l.exit, here);
+    ir_at(ir, k->l.exit);
+}
+
+/* ---- element by element --------------------------------------------------------- */
+
+static void pack_scalar(Con *c, Side *s, int width, Lv r0, Lv count, Lv k0, Lv kn, Lv dst)
+{
+    Ir *ir = c->ir;
+    IrLoop r = ir_loop(ir, ir_int(ir, 0), count, 1, false);
+    Lv row[K_MAX_DIMS];
+    walk_decode(&s->free, ir, ir_add(ir, r0, r.i), row);
+    KLoop k = open_k(c, &s->k, k0, kn);
+    gen_scalar(&c->g);
+    walk_set(&s->free, &c->g, row);
+    walk_set(&s->k, &c->g, k.digit);
+    Lv at = ir_add(ir, ir_mul(ir, k.l.i, width), r.i);
+    ir_store(ir, value_of(c, s), ir_at_byte(ir, dst, offset(c, at)), c->p->es);
+    close_k(c, &s->k, &k, ir_int(ir, 1));
+    ir_loop_end(ir, &r);
+}
+
+/* ---- vectors along the panel's width ----------------------------------------------- */
+
+/* Vectors are stored whole; what they write beyond the panel's row is the next row's,
+ * written after it. */
+static void pack_row_run(Con *c, Side *s, int width, Lv r0, Lv count, Lv k0, Lv kn, Lv dst)
+{
+    Ir *ir = c->ir;
+    int lanes = c->p->vl;
+    int groups = (width + lanes - 1) / lanes;
+    Lv row[MAX_WIDTH][K_MAX_DIMS], live[MAX_WIDTH];
+    bool partial = groups * lanes != width || s->free.total % width != 0;
+    for (int j = 0; j < groups; j++) {
+        Lv rest = LLVMBuildSub(ir->b, count, ir_int(ir, j * lanes), "");
+        Lv last = ir_add(ir, count, ir_int(ir, -1)); /* lane 0 must exist */
+        Lv first =
+            partial && j > 0 ? ir_min(ir, ir_int(ir, j * lanes), last) : ir_int(ir, j * lanes);
+        walk_decode(&s->free, ir, ir_add(ir, r0, first), row[j]);
+        live[j] = ir_min(ir, rest, ir_int(ir, lanes));
+    }
+    KLoop k = open_k(c, &s->k, k0, kn);
+    for (int j = 0; j < groups; j++) {
+        gen_vector(&c->g, lanes, s->free.lane, partial ? live[j] : NULL);
+        walk_set(&s->free, &c->g, row[j]);
+        walk_set(&s->k, &c->g, k.digit);
+        Lv at = ir_add(ir, ir_mul(ir, k.l.i, width), ir_int(ir, j * lanes));
+        ir_store(ir, value_of(c, s), ir_at_byte(ir, dst, offset(c, at)), c->p->es);
+    }
+    close_k(c, &s->k, &k, ir_int(ir, 1));
+    gen_scalar(&c->g);
+}
+
+static void pack_row(Con *c, Side *s, int width, Lv r0, Lv count, Lv k0, Lv kn, Lv dst)
+{
+    Ir *ir = c->ir;
+    if (s->free.run == s->free.total) {
+        pack_row_run(c, s, width, r0, count, k0, kn, dst);
+        return;
+    }
+    Lv at = LLVMBuildURem(ir->b, r0, ir_int(ir, s->free.run), "");
+    Lv end = ir_add(ir, at, count);
+    IrIf f = ir_if(ir, LLVMBuildICmp(ir->b, LLVMIntSLE, end, ir_int(ir, s->free.run), ""));
+    pack_row_run(c, s, width, r0, count, k0, kn, dst);
+    ir_else(ir, &f);
+    pack_scalar(c, s, width, r0, count, k0, kn, dst);
+    ir_end_if(ir, &f);
+}
+
+/* ---- vectors along k, transposed ------------------------------------------------------ */
+
+/* One stage: lanes with bit `s` clear of x[i] and x[i+s] meet. */
+static void exchange(Con *c, Lv *x, int n, int s)
+{
+    int lo[64], hi[64];
+    for (int l = 0; l < n; l++) {
+        lo[l] = (l & s) == 0 ? l : n + l - s;
+        hi[l] = (l & s) == 0 ? l + s : n + l;
+    }
+    for (int i = 0; i < n; i++) {
+        if ((i & s) != 0)
+            continue;
+        Lv a = x[i], b = x[i + s];
+        x[i] = ir_shuffle(c->ir, a, b, lo, n);
+        x[i + s] = ir_shuffle(c->ir, a, b, hi, n);
+    }
+}
+
+/* n vectors of n lanes. The stages for neighbours are unpacks on every machine. */
+static void transpose(Con *c, Lv *x, int n)
+{
+    if (n >= 4) { /* 4 x 4 blocks: unpack pairs, then their halves */
+        int lo[64], hi[64];
+        for (int l = 0; l < n; l++) {
+            int block = l / 4 * 4, at = l % 4;
+            lo[l] = block + at / 2 + (at % 2) * n;
+            hi[l] = block + 2 + at / 2 + (at % 2) * n;
+        }
+        for (int i = 0; i < n; i += 2) {
+            Lv a = x[i], b = x[i + 1];
+            x[i] = ir_shuffle(c->ir, a, b, lo, n);     /* a0 b0 a1 b1 */
+            x[i + 1] = ir_shuffle(c->ir, a, b, hi, n); /* a2 b2 a3 b3 */
+        }
+        for (int l = 0; l < n; l++) {
+            int block = l / 4 * 4, at = l % 4;
+            lo[l] = at < 2 ? block + at : n + block + at - 2;
+            hi[l] = at < 2 ? block + 2 + at : n + block + at;
+        }
+        for (int i = 0; i < n; i += 4) {
+            Lv a = x[i], b = x[i + 1], d = x[i + 2], e = x[i + 3];
+            x[i] = ir_shuffle(c->ir, a, d, lo, n);
+            x[i + 1] = ir_shuffle(c->ir, a, d, hi, n);
+            x[i + 2] = ir_shuffle(c->ir, b, e, lo, n);
+            x[i + 3] = ir_shuffle(c->ir, b, e, hi, n);
+        }
+        for (int s = 4; s < n; s *= 2)
+            exchange(c, x, n, s);
+        return;
+    }
+    for (int s = 1; s < n; s *= 2)
+        exchange(c, x, n, s);
+}
+
+/* `live` consecutive k of all the panel's rows; rows beyond `count` repeat the last.
+ * Stored row after row, for a vector may reach into the next one. */
+static void pack_k_group(Con *c, Side *s, int width, Lv row[][K_MAX_DIMS], KLoop *k, Lv live,
+                         Lv dst)
+{
+    Ir *ir = c->ir;
+    int lanes = c->p->vl, groups = (width + lanes - 1) / lanes;
+    Lt vec = ir_vec(c->p->type == F64 ? ir->f64 : ir->f32, lanes);
+    Lv x[MAX_WIDTH + 16];
+    gen_vector(&c->g, lanes, s->k.lane, live);
+    for (int j = 0; j < groups * lanes; j++) {
+        x[j] = LLVMGetPoison(vec);
+        if (j >= width)
+            continue;
+        walk_set(&s->free, &c->g, row[j]);
+        walk_set(&s->k, &c->g, k->digit);
+        x[j] = value_of(c, s);
+    }
+    for (int g = 0; g < groups; g++)
+        transpose(c, x + g * lanes, lanes);
+    for (int j = 0; j < lanes; j++)
+        for (int g = 0; g < groups; g++) {
+            Lv at = ir_add(ir, ir_mul(ir, k->l.i, width), ir_int(ir, j * width + g * lanes));
+            ir_store(ir, x[g * lanes + j], ir_at_byte(ir, dst, offset(c, at)), c->p->es);
+        }
+    gen_scalar(&c->g);
+}
+
+static void pack_k(Con *c, Side *s, int width, Lv r0, Lv count, Lv k0, Lv kn, Lv dst)
+{
+    Ir *ir = c->ir;
+    Lv row[MAX_WIDTH][K_MAX_DIMS], last = ir_add(ir, count, ir_int(ir, -1));
+    for (int j = 0; j < width; j++)
+        walk_decode(&s->free, ir, ir_add(ir, r0, ir_min(ir, ir_int(ir, j), last)), row[j]);
+    KLoop k = open_k(c, &s->k, k0, kn);
+    Lv lanes = ir_int(ir, c->p->vl);
+    Lv live = ir_min(ir, LLVMBuildSub(ir->b, kn, k.l.i, ""), lanes);
+    if (s->k.n > 0) {
+        Lv digit = k.digit[s->k.n - 1];
+        live = ir_min(ir, live, LLVMBuildSub(ir->b, ir_int(ir, s->k.run), digit, ""));
+    }
+    IrIf f = ir_if(ir, LLVMBuildICmp(ir->b, LLVMIntEQ, live, lanes, ""));
+    pack_k_group(c, s, width, row, &k, NULL, dst);
+    ir_else(ir, &f);
+    pack_k_group(c, s, width, row, &k, live, dst);
+    ir_end_if(ir, &f);
+    close_k(c, &s->k, &k, live);
+}
+
+void con_pack(Con *c, Side *s, int width, Lv r0, Lv count, Lv k0, Lv kn, Lv dst)
+{
+    switch (s->pack) {
+    case PACK_ROW:
+        pack_row(c, s, width, r0, count, k0, kn, dst);
+        break;
+    case PACK_K:
+        pack_k(c, s, width, r0, count, k0, kn, dst);
+        break;
+    default:
+        pack_scalar(c, s, width, r0, count, k0, kn, dst);
+        break;
+    }
+}
+
+Lv con_address(Con *c, Side *s, Lv r, Lv k)
+{
+    Ir *ir = c->ir;
+    Lv zero[K_MAX_DIMS];
+    for (int i = 0; i < K_MAX_DIMS; i++)
+        zero[i] = ir_int(ir, 0);
+    gen_scalar(&c->g);
+    walk_set(&s->free, &c->g, zero);
+    walk_set(&s->k, &c->g, zero);
+    const KAccess *a = &c->g.k->access.at[s->access];
+    Lv at = gen_affine(&c->g, &a->at);
+    at = ir_add(ir, at, ir_add(ir, ir_mul(ir, r, s->rs), ir_mul(ir, k, s->ks)));
+    return ir_at_byte(ir, c->g.buf[a->buf], offset(c, at));
+}

@@ -1,0 +1,337 @@
+/* The plan of a contraction: which index lies along the lanes, the tile, what is
+ * packed and how, blocks from the caches. Constants are cycles on a core with two
+ * fma units, good enough to rank the choices. */
+#include <assert.h>
+#include <string.h>
+#include "con.h"
+
+/* ---- batch indices that only one operand knows ---------------------------------- */
+
+static bool reads(const Kernel *k, Val from, Val to, Val dim)
+{
+    for (Val v = from; v < to; v++) {
+        const KInst *i = &k->inst.at[v];
+        const KAff *x = i->op == KI_INDEX ? &k->affine.at[i->aux] : NULL;
+        const KAccess *a = i->op == KI_LOAD ? &k->access.at[i->aux] : NULL;
+        for (int t = 0; x != NULL && t < x->n; t++)
+            if (x->t[t].v == dim)
+                return true;
+        for (int t = 0; a != NULL && t < a->at.n; t++)
+            if (a->at.t[t].v == dim)
+                return true;
+        for (int b = 0; a != NULL && b < a->n_bounds; b++)
+            for (int t = 0; t < a->bound[b].e.n; t++)
+                if (a->bound[b].e.t[t].v == dim)
+                    return true;
+    }
+    return false;
+}
+
+static void move_dim(Kernel *k, int d, KRole to)
+{
+    KContract *c = &k->con;
+    Val v = c->dim[K_B][d];
+    memmove(&c->dim[K_B][d], &c->dim[K_B][d + 1], (size_t)(c->n[K_B] - d - 1) * sizeof(Val));
+    c->n[K_B]--;
+    memmove(&c->dim[to][1], &c->dim[to][0], (size_t)c->n[to] * sizeof(Val));
+    c->dim[to][0] = v;
+    c->n[to]++;
+}
+
+/* A batch index that A ignores is one more (slow) index of n, and the other way
+ * round: more columns for the same packed rows. The order of m, n and batch is free. */
+static const Kernel *spread_batch(const Kernel *k, Arena *arena)
+{
+    Kernel *copy = NEW(arena, Kernel);
+    *copy = *k;
+    KContract *c = &copy->con;
+    for (int d = c->n[K_B]; d-- > 0;) {
+        Val v = c->dim[K_B][d];
+        if (!reads(k, c->a_from, c->a_to, v) && c->n[K_N] < K_MAX_DIMS)
+            move_dim(copy, d, K_N);
+        else if (!reads(k, c->b_from, c->b_to, v) && c->n[K_M] < K_MAX_DIMS)
+            move_dim(copy, d, K_M);
+    }
+    return copy;
+}
+
+/* ---- operands -------------------------------------------------------------------- */
+
+static int64_t coef_of(const KAff *x, Val v)
+{
+    for (int i = 0; i < x->n; i++)
+        if (x->t[i].v == v)
+            return x->t[i].coef;
+    return 0;
+}
+
+static bool within_bounds(const Kernel *k, const KAccess *a)
+{
+    for (int b = 0; b < a->n_bounds; b++) {
+        int64_t lo, hi;
+        if (!k_aff_range(k, &a->bound[b].e, &lo, &hi) || lo < a->bound[b].lo ||
+            hi >= a->bound[b].hi)
+            return false;
+    }
+    return true;
+}
+
+static bool indirect(const Kernel *k, const KAff *x)
+{
+    for (int i = 0; i < x->n; i++)
+        if (k->inst.at[x->t[i].v].op != KI_DIM)
+            return true;
+    return false;
+}
+
+static void find_plain(const Kernel *k, Side *s, DType type)
+{
+    const KInst *i = &k->inst.at[s->value];
+    if (i->op != KI_LOAD || i->dtype != type)
+        return;
+    const KAccess *a = &k->access.at[i->aux];
+    s->plain = s->free.run == s->free.total && s->k.run == s->k.total && !indirect(k, &a->at) &&
+               within_bounds(k, a);
+    s->access = i->aux;
+    s->rs = s->free.lane != 0 ? coef_of(&a->at, s->free.lane) : 0;
+    s->ks = s->k.lane != 0 ? coef_of(&a->at, s->k.lane) : 0;
+}
+
+/* Every load contiguous (or the same) along `lane`, and none of them indirect in it. */
+static bool contiguous(const Kernel *k, const Side *s, Val lane)
+{
+    for (Val v = s->from; v < s->to; v++) {
+        const KInst *i = &k->inst.at[v];
+        if (i->op != KI_LOAD)
+            continue;
+        const KAff *x = &k->access.at[i->aux].at;
+        int64_t c = coef_of(x, lane);
+        if (c != 0 && c != 1)
+            return false;
+        for (int t = 0; t < x->n; t++) { /* index loads must not move with the lane */
+            const KInst *j = &k->inst.at[x->t[t].v];
+            if (j->op == KI_LOAD && coef_of(&k->access.at[j->aux].at, lane) != 0)
+                return false;
+        }
+    }
+    return true;
+}
+
+static void choose_pack(const ConPlan *p, Side *s, int width)
+{
+    int64_t run = s->free.run, groups = s->k.run;
+    s->pack = PACK_SCALAR;
+    s->pack_cycles = 2.5;
+    if (s->free.lane != 0 && contiguous(p->k, s, s->free.lane) &&
+        (run == s->free.total || run >= width)) {
+        double crossing = run == s->free.total ? 0 : (double)(width - 1) / (double)run;
+        double vector = run == s->free.total ? 0.3 : 0.4;
+        s->pack = PACK_ROW;
+        s->pack_cycles = vector + (crossing > 1 ? 1 : crossing) * 2.5;
+    }
+    if (s->k.lane != 0 && contiguous(p->k, s, s->k.lane) && groups >= p->vl / 2) {
+        double used = (double)groups / (double)align_up(groups, p->vl);
+        double cycles = groups == s->k.total ? 0.8 : 1.0 / used;
+        if (cycles < s->pack_cycles) {
+            s->pack = PACK_K;
+            s->pack_cycles = cycles;
+        }
+    }
+}
+
+/* ---- the tile ---------------------------------------------------------------------- */
+
+static int most_rows(const Machine *m, int nv)
+{
+    int spare = m->fma ? 1 : 2; /* the broadcast; a product */
+    int rows = (m->n_vregs - nv - spare) / nv;
+    int single = nv + 1 + spare; /* one row takes b from memory */
+    if (rows < 1 && single <= m->n_vregs)
+        rows = 1;
+    return rows > 14 ? 14 : rows;
+}
+
+static double larger(double x, double y)
+{
+    return x > y ? x : y;
+}
+
+/* Cycles of one k of a tile. */
+static double tile_cycles(const Machine *m, int rows, int nv)
+{
+    double unit = m->fma ? 0.5 : 1.0;
+    double cycles = larger(rows * nv * unit, (rows + nv) * 0.5);
+    return larger(cycles, 4);
+}
+
+static int64_t ceil_div(int64_t x, int64_t y)
+{
+    return (x + y - 1) / y;
+}
+
+static void cut_rows(ConPlan *p)
+{
+    int most = most_rows(p->mach, p->nv);
+    p->row_panels = ceil_div(p->n_rows, most);
+    p->height = p->n_rows / p->row_panels;
+    p->taller = p->n_rows % p->row_panels;
+    p->mr = (int)(p->height + (p->taller > 0));
+    p->nr = p->nv * p->vl;
+    p->col_panels = ceil_div(p->n_cols, p->nr);
+}
+
+static bool strided_output(const ConPlan *p)
+{
+    const KContract *c = &p->k->con;
+    for (Val v = c->e_from; v < c->e_to; v++) {
+        const KInst *i = &p->k->inst.at[v];
+        if (i->op == KI_STORE && p->out_cols.lane != 0)
+            return coef_of(&p->k->access.at[i->aux].at, p->out_cols.lane) != 1;
+    }
+    return false;
+}
+
+/* Places in memory where both operands can be read as they lie. */
+static void choose_in_place(ConPlan *p)
+{
+    Side *r = &p->rows, *c = &p->cols;
+    int64_t bytes = c->ks * p->es;
+    bool aliased = bytes % 1024 == 0 && p->n_k > 32; /* few sets of the first cache */
+    bool often = p->row_panels > 2;
+    bool fits = p->n_k * p->nr * p->es <= p->mach->l1_bytes;
+    c->in_place = c->plain && c->rs == 1 && p->n_cols >= p->nr && !(often && (aliased || !fits));
+    int64_t walked = p->n_rows * p->n_k * p->es;
+    bool far = r->ks != 1 && r->ks * p->es >= 4096 && p->n_k > 64;
+    r->in_place = r->plain && (p->n_cols <= 4 * p->nr || (walked <= p->mach->l2_bytes && !far));
+}
+
+static double plan_cycles(ConPlan *p)
+{
+    double k = (double)p->n_k, panels = (double)p->row_panels * (double)p->col_panels;
+    double tile = tile_cycles(p->mach, p->mr, p->nv) * k;
+    double out = p->mr * (p->nv * 3.0 + (strided_output(p) ? p->nr * 2.0 : 0));
+    double cycles = panels * (tile + out + 25);
+    if (!p->rows.in_place)
+        cycles += (double)p->n_rows * k * p->rows.pack_cycles;
+    if (!p->cols.in_place)
+        cycles += (double)p->n_cols * k * p->cols.pack_cycles;
+    return cycles * (double)p->n_batch;
+}
+
+static void orient(ConPlan *p, bool swap)
+{
+    const Kernel *k = p->k;
+    const KContract *c = &k->con;
+    Side a = {.from = c->a_from, .to = c->a_to, .value = c->a};
+    Side b = {.from = c->b_from, .to = c->b_to, .value = c->b};
+    a.free = walk_of(k, K_M, a.from, a.to);
+    a.k = walk_of(k, K_K, a.from, a.to);
+    b.free = walk_of(k, K_N, b.from, b.to);
+    b.k = walk_of(k, K_K, b.from, b.to);
+    find_plain(k, &a, p->type);
+    find_plain(k, &b, p->type);
+    Walk m = walk_of(k, K_M, c->e_from, c->e_to), n = walk_of(k, K_N, c->e_from, c->e_to);
+    p->swap = swap;
+    p->rows = swap ? b : a;
+    p->cols = swap ? a : b;
+    p->out_rows = swap ? n : m;
+    p->out_cols = swap ? m : n;
+    p->n_rows = p->rows.free.total;
+    p->n_cols = p->cols.free.total;
+}
+
+static void consider(ConPlan *best, ConPlan p, bool swap, int nv)
+{
+    orient(&p, swap);
+    p.nv = nv;
+    if (most_rows(p.mach, nv) < 1)
+        return;
+    cut_rows(&p);
+    choose_pack(&p, &p.rows, p.mr);
+    choose_pack(&p, &p.cols, p.nr);
+    choose_in_place(&p);
+    p.cycles = plan_cycles(&p);
+    if (best->cycles < 0 || p.cycles < best->cycles)
+        *best = p;
+}
+
+/* ---- blocks ------------------------------------------------------------------------- */
+
+static void cut_k(ConPlan *p)
+{
+    int64_t most = p->n_rows <= 192 ? 1152 : 512, wanted = 384;
+    int64_t leaf = p->k->con.leaf;
+    p->leaf = leaf > 0 && leaf < p->n_k ? leaf : p->n_k;
+    p->sums = p->leaf < p->n_k;
+    p->kc = p->leaf;
+    bool all_in_place = p->rows.in_place && p->cols.in_place && p->n_cols % p->nr == 0;
+    if (p->leaf > most && !all_in_place)
+        p->kc = ceil_div(p->leaf, ceil_div(p->leaf, wanted));
+    p->chains = p->kc < p->leaf;
+}
+
+static int64_t at_least_1(int64_t x)
+{
+    return x < 1 ? 1 : x;
+}
+
+static void cut_blocks(ConPlan *p)
+{
+    int64_t l2 = p->mach->l2_bytes / 2;
+    p->mc = p->row_panels;
+    if (!p->rows.in_place || p->chains || p->sums) {
+        int64_t panels = at_least_1(l2 / (p->mr * p->kc * p->es));
+        p->mc = ceil_div(p->row_panels, ceil_div(p->row_panels, panels));
+    }
+    p->nc = p->col_panels;
+    if (p->chains || p->sums) {
+        int64_t panels = at_least_1(l2 / (p->mc * p->mr * p->nr * p->es));
+        p->nc = ceil_div(p->col_panels, ceil_div(p->col_panels, panels));
+    }
+}
+
+static void lay_out(ConPlan *p)
+{
+    int64_t tile = align_up((int64_t)p->mr * p->nr * p->es, 64), at = 0;
+    int64_t tiles = p->mc * p->nc;
+    /* Packing stores whole vectors, up to vl rows of a panel too many. */
+    int64_t slack = p->vl + 1;
+    p->a_at = at;
+    if (!p->rows.in_place)
+        at += align_up((p->mc * p->kc + slack) * p->mr * p->es + 64, 64);
+    p->b_at = at;
+    if (!p->cols.in_place || p->n_cols % p->nr != 0)
+        at += align_up((p->kc + slack) * p->nr * p->es, 64);
+    p->t_at = at;
+    at += tile * (p->chains ? tiles : 1);
+    p->s_at = at;
+    if (p->sums)
+        at += tile * tiles;
+    p->scratch = at;
+}
+
+void con_plan(ConPlan *p, const Kernel *k, const Machine *m, Arena *arena)
+{
+    ConPlan try = {.k = spread_batch(k, arena), .mach = m, .type = k->con.dtype, .cycles = -1};
+    try.es = dtype_bytes(try.type);
+    try.vl = m->vec_bytes / try.es;
+    try.n_batch = walk_of(try.k, K_B, 0, 0).total;
+    try.n_k = walk_of(try.k, K_K, 0, 0).total;
+    int64_t outputs = walk_of(try.k, K_M, 0, 0).total * walk_of(try.k, K_N, 0, 0).total;
+    if (outputs * try.n_batch == 0) {
+        *p = try;
+        return;
+    }
+    static const int vectors[] = {1, 2, 3, 4, 6, 8, 12};
+    *p = try;
+    for (int swap = 0; swap < 2; swap++)
+        for (int v = 0; v < 7; v++)
+            consider(p, try, swap == 1, vectors[v]);
+    assert(p->cycles >= 0);
+    cut_k(p);
+    cut_blocks(p);
+    lay_out(p);
+    bool few = p->col_panels < 8 && p->row_panels > p->col_panels;
+    p->split_cols = !few && (p->col_panels >= p->row_panels || !p->cols.in_place);
+    p->n_units = p->n_batch * (p->split_cols ? p->col_panels : p->row_panels);
+}

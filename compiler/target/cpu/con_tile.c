@@ -1,0 +1,126 @@
+/* The register tile: rows * nv accumulators, one fma chain over k each. */
+#include "con.h"
+
+typedef struct Tile {
+    Ir *ir;
+    const ConPlan *p;
+    int rows;
+    int64_t a_row, a_k, b_k;
+    Lt vec;
+    Lv a, b, c;
+    Lv acc[32][16];
+} Tile;
+
+static Lv c_at(Tile *t, int i, int v)
+{
+    const ConPlan *p = t->p;
+    return ir_off(t->ir, t->c, ((int64_t)i * p->nr + v * p->vl) * p->es);
+}
+
+static void load_or_zero(Tile *t, Lv resume)
+{
+    Ir *ir = t->ir;
+    Lb fresh = ir_here(ir), again = ir_block(ir, "again"), start = ir_block(ir, "start");
+    ir_cond(ir, resume, again, start);
+    ir_at(ir, again);
+    for (int i = 0; i < t->rows; i++)
+        for (int v = 0; v < t->p->nv; v++)
+            t->acc[i][v] = ir_load(ir, t->vec, c_at(t, i, v), t->p->es);
+    ir_br(ir, start);
+    ir_at(ir, start);
+    for (int i = 0; i < t->rows; i++)
+        for (int v = 0; v < t->p->nv; v++) {
+            Lv phi = LLVMBuildPhi(ir->b, t->vec, ""), zero = LLVMConstNull(t->vec);
+            LLVMAddIncoming(phi, &zero, &fresh, 1);
+            LLVMAddIncoming(phi, &t->acc[i][v], &again, 1);
+            t->acc[i][v] = phi;
+        }
+}
+
+/* One k: nv vectors of b, and each row's element of a in all lanes. */
+static void step(Tile *t, Lv a, Lv b)
+{
+    Ir *ir = t->ir;
+    const ConPlan *p = t->p;
+    Lv row[16];
+    for (int v = 0; v < p->nv; v++)
+        row[v] = ir_load(ir, t->vec, ir_off(ir, b, (int64_t)v * p->vl * p->es), p->es);
+    Lt elem = p->type == F64 ? ir->f64 : ir->f32;
+    for (int i = 0; i < t->rows; i++) {
+        Lv x = ir_load(ir, elem, ir_off(ir, a, i * t->a_row * p->es), p->es);
+        Lv all = ir_splat(ir, x, p->vl);
+        for (int v = 0; v < p->nv; v++) {
+            Lv arg[] = {all, row[v], t->acc[i][v]};
+            if (p->mach->fma)
+                t->acc[i][v] = ir_intrinsic(ir, "llvm.fma", &t->vec, 1, arg, 3);
+            else
+                t->acc[i][v] =
+                    LLVMBuildFAdd(ir->b, LLVMBuildFMul(ir->b, all, row[v], ""), t->acc[i][v], "");
+        }
+    }
+}
+
+static void chain(Tile *t, Lv k)
+{
+    Ir *ir = t->ir;
+    int nv = t->p->nv;
+    Lb before = ir_here(ir), head = ir_block(ir, "k"), after = ir_block(ir, "after");
+    ir_br(ir, head);
+    ir_at(ir, head);
+    Lv phi[32][16], a = LLVMBuildPhi(ir->b, ir->ptr, ""), b = LLVMBuildPhi(ir->b, ir->ptr, "");
+    Lv left = LLVMBuildPhi(ir->b, ir->i64, "");
+    LLVMAddIncoming(a, &t->a, &before, 1);
+    LLVMAddIncoming(b, &t->b, &before, 1);
+    LLVMAddIncoming(left, &k, &before, 1);
+    for (int i = 0; i < t->rows; i++)
+        for (int v = 0; v < nv; v++) {
+            phi[i][v] = LLVMBuildPhi(ir->b, t->vec, "");
+            LLVMAddIncoming(phi[i][v], &t->acc[i][v], &before, 1);
+            t->acc[i][v] = phi[i][v];
+        }
+    step(t, a, b);
+    Lv next_a = ir_off(ir, a, t->a_k * t->p->es), next_b = ir_off(ir, b, t->b_k * t->p->es);
+    Lv next = ir_add(ir, left, ir_int(ir, -1));
+    LLVMAddIncoming(a, &next_a, &head, 1);
+    LLVMAddIncoming(b, &next_b, &head, 1);
+    LLVMAddIncoming(left, &next, &head, 1);
+    for (int i = 0; i < t->rows; i++)
+        for (int v = 0; v < nv; v++)
+            LLVMAddIncoming(phi[i][v], &t->acc[i][v], &head, 1);
+    ir_cond(ir, LLVMBuildICmp(ir->b, LLVMIntNE, next, ir_int(ir, 0), ""), head, after);
+    ir_at(ir, after);
+}
+
+Lv con_tile(Ir *ir, const ConPlan *p, int rows, int64_t a_row, int64_t a_k, int64_t b_k)
+{
+    const char *name =
+        arena_printf(ir->arena, "gradc.tile.%s.%dx%d.a%lld.%lld.b%lld", dtype_name(p->type), rows,
+                     p->nr, (long long)a_row, (long long)a_k, (long long)b_k);
+    Lv fn = LLVMGetNamedFunction(ir->m, name);
+    if (fn != NULL)
+        return fn;
+    Lb here = ir_here(ir);
+    Lv outer = ir->fn;
+    const Lt arg[] = {ir->ptr, ir->ptr, ir->ptr, ir->i64, ir->i1};
+    fn = ir_function(ir, name, ir->none, arg, 5);
+    ir_use_target(ir, fn);
+    Tile t = {.ir = ir,
+              .p = p,
+              .rows = rows,
+              .a_row = a_row,
+              .a_k = a_k,
+              .b_k = b_k,
+              .vec = ir_vec(p->type == F64 ? ir->f64 : ir->f32, p->vl),
+              .a = LLVMGetParam(fn, 0),
+              .b = LLVMGetParam(fn, 1),
+              .c = LLVMGetParam(fn, 2)};
+    load_or_zero(&t, LLVMGetParam(fn, 4));
+    chain(&t, LLVMGetParam(fn, 3));
+    for (int i = 0; i < rows; i++)
+        for (int v = 0; v < p->nv; v++)
+            ir_store(ir, t.acc[i][v], c_at(&t, i, v), p->es);
+    LLVMBuildRetVoid(ir->b);
+    ir->fn = outer;
+    ir_at(ir, here);
+    return fn;
+}
