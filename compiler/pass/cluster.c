@@ -261,8 +261,8 @@ static bool depends(Build *b, int from, int on, Ref floor)
         return false;
     b->stamp[from] = b->stamp_now;
     const Group *gr = &b->c->group.at[from];
-    for (int i = 0; i < gr->out.n + gr->reduce.n; i++) {
-        Ref o = i < gr->out.n ? gr->out.at[i].ref : gr->reduce.at[i - gr->out.n];
+    for (int i = 0; i < gr->out.n + gr->private.n; i++) {
+        Ref o = i < gr->out.n ? gr->out.at[i].ref : gr->private.at[i - gr->out.n];
         for (int j = 0; j < b->leaf[o].n; j++) {
             Ref l = b->leaf[o].at[j];
             if (l >= floor && depends(b, b->c->group_of[l], on, floor))
@@ -284,9 +284,9 @@ static Ref lowest(const Group *gr)
     for (int i = 0; i < gr->out.n; i++)
         if (gr->out.at[i].ref < low)
             low = gr->out.at[i].ref;
-    for (int i = 0; i < gr->reduce.n; i++)
-        if (gr->reduce.at[i] < low)
-            low = gr->reduce.at[i];
+    for (int i = 0; i < gr->private.n; i++)
+        if (gr->private.at[i] < low)
+            low = gr->private.at[i];
     return low;
 }
 
@@ -378,7 +378,7 @@ static bool has_reduce(const Graph *g, const Group *gr)
     for (int i = 0; i < gr->out.n; i++)
         if (optab[op_of(g, gr->out.at[i].ref)]->kind == OP_REDUCE)
             return true;
-    return gr->reduce.n > 0;
+    return gr->private.n > 0;
 }
 
 /* May r join the loop group: does it read the group's values row by row only? */
@@ -575,7 +575,7 @@ static void drop_private(Build *b)
             bool row = gr->kind == GROUP_LOOP && has_reduce(g, gr);
             if (o.slot < 0 && !outside[o.ref] && !only_one && (inner || row) &&
                 gr->kind != GROUP_SCAN && gr->kind != GROUP_OPAQUE)
-                vec_push(c->arena, &gr->reduce, o.ref);
+                vec_push(c->arena, &gr->private, o.ref);
             else
                 gr->out.at[n++] = o;
         }

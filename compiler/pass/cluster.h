@@ -38,7 +38,7 @@ typedef struct Group {
     Ref anchor; /* the contraction, opaque op or scan; else the main node */
     Ref main;   /* its shape gives the loops */
     VEC(GroupOut) out;
-    VEC(Ref) reduce;      /* reductions that other members read at row level */
+    VEC(Ref) private;     /* stored nodes that only this group reads: they need no memory */
     bool guarded;         /* nothing but guarded assignments depends on it */
     bool dead;            /* merged into another group */
     Kernel *kernel;

@@ -107,17 +107,17 @@ static int out_level(LoopBuild *b, Ref r)
     return level;
 }
 
-static void set_here(LoopBuild *b)
+/* What the group computes is not read from memory in its own kernel. */
+static void set_here(const Clusters *c, const Group *gr, Elem *e)
 {
-    Group *gr = b->gr;
-    Ref *here = NEW_ARRAY(b->c->arena, Ref, gr->out.n + gr->reduce.n);
+    Ref *here = NEW_ARRAY(c->arena, Ref, gr->out.n + gr->private.n);
     int n = 0;
     for (int i = 0; i < gr->out.n; i++)
         here[n++] = gr->out.at[i].ref;
-    for (int i = 0; i < gr->reduce.n; i++)
-        here[n++] = gr->reduce.at[i];
-    b->e.here = here;
-    b->e.n_here = n;
+    for (int i = 0; i < gr->private.n; i++)
+        here[n++] = gr->private.at[i];
+    e->here = here;
+    e->n_here = n;
 }
 
 static bool hoist_known(const LoopBuild *b, const Request *q, int n)
@@ -153,7 +153,7 @@ static Trouble loop_trace(LoopBuild *b)
     const Graph *g = b->c->g;
     Kernel *k = kernel_new(b->c->arena, K_LOOP, "trace");
     elem_init(&b->e, k, g, b->c->arena, b->c->stored);
-    set_here(b);
+    set_here(b->c, b->gr, &b->e);
     nest_number(&b->nest);
     for (int l = 0; l < b->nest.n_loops; l++) {
         nest_open(&b->nest, k, l);
@@ -228,7 +228,7 @@ static Trouble loop_build(LoopBuild *b, const char *name)
 {
     Kernel *k = kernel_new(b->c->arena, K_LOOP, name);
     elem_init(&b->e, k, b->c->g, b->c->arena, b->c->stored);
-    set_here(b);
+    set_here(b->c, b->gr, &b->e);
     nest_number(&b->nest);
     for (int level = 0; level <= b->nest.n_loops; level++) {
         at_level(b, level);
@@ -319,12 +319,7 @@ static Trouble con_trace(ConBuild *b)
     nest_number(&b->nest);
     for (int l = 0; l < b->nest.n_loops; l++)
         nest_open(&b->nest, k, l);
-    Ref here[64];
-    int n = 0;
-    for (int i = 0; i < b->gr->out.n && n < 64; i++)
-        here[n++] = b->gr->out.at[i].ref;
-    b->e.here = here;
-    b->e.n_here = n;
+    set_here(b->c, b->gr, &b->e);
     b->e.tracing = true;
     b->e.sum_of = b->con;
     b->e.sum = k_const(k, type_of(g, b->con)->dtype, 0);
@@ -477,12 +472,7 @@ static Trouble con_build(ConBuild *b, const char *name)
     elem_forget(&b->e, 0);
     b->e.sum = k_epilogue(k, vb, type_of(g, b->con)->dtype, con_leaf(b));
     b->e.sum_of = b->con;
-    Ref here[64];
-    int n = 0;
-    for (int i = 0; i < b->gr->out.n && n < 64; i++)
-        here[n++] = b->gr->out.at[i].ref;
-    b->e.here = here;
-    b->e.n_here = n;
+    set_here(b->c, b->gr, &b->e);
     for (int i = 0; i < b->gr->out.n && b->e.trouble == FINE; i++)
         con_store(b, i);
     if (b->e.trouble != FINE)

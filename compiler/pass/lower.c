@@ -24,7 +24,7 @@ typedef struct Level {
     VEC(PlanValue) values;
     VEC(Ref) value_ref;
     struct Level **body; /* by step */
-    bool *in_carry;    /* body: result i is written where the carry is */
+    int32_t *swap;     /* body, by result: the value that holds another carry's old value, or -1 */
     Ref *result_of;    /* body, by Ref: nonzero if the node is written to result i: i + 1 */
 } Level;
 
@@ -437,6 +437,31 @@ static bool writes_direct(const Clusters *c, Ref r, int i, int64_t carries)
     return overwrites_carry(c, own, r, i);
 }
 
+/* The carry whose old value is result i, or -1. */
+static int64_t old_carry(const Graph *body, int i, int64_t carries)
+{
+    Ref r = result_root(body, i)->ref;
+    if (op_of(body, r) != OP_arg || attr(body, r, 0)->i >= carries)
+        return -1;
+    return attr(body, r, 0)->i;
+}
+
+/* A carry that takes another one's old value needs it kept through the iteration. */
+static void make_swaps(Lowering *lo, Level *l, int n, int64_t carries)
+{
+    l->swap = NEW_ARRAY(lo->arena, int32_t, n);
+    for (int i = 0; i < n; i++) {
+        int64_t from = old_carry(l->g, i, carries);
+        l->swap[i] = -1;
+        if (i >= carries || from < 0 || from == i)
+            continue;
+        Ref r = result_root(l->g, i)->ref;
+        PlanValue v = {.name = "old carry", .role = ROLE_STAGING, .offset = -1, .to_end = true,
+                       .bytes = type_bytes(type_of(l->g, r))};
+        l->swap[i] = add_value(lo, l, NONE, v);
+    }
+}
+
 static Level *lower_body(Lowering *lo, Level *outer, const Group *gr)
 {
     Level *l = level_new(lo, outer, gr->body);
@@ -447,6 +472,7 @@ static Level *lower_body(Lowering *lo, Level *outer, const Group *gr)
         if (l->result_of[r] == 0 && writes_direct(l->c, r, i, carries))
             l->result_of[r] = (Ref)i + 1;
     }
+    make_swaps(lo, l, n, carries);
     make_plan(lo, l, 0);
     return l;
 }
@@ -593,23 +619,56 @@ static void place_body(Lowering *lo, Level *l, Level *b, Ref scan, const Place *
     }
 }
 
-/* Results that were not written in place are copied at the end of an iteration. Two
- * carries that change places go through memory of their own: both are body values. */
-static void copy_results(Lowering *lo, Level *l, Level *b, Ref scan, const Place *pick, Calls *cs)
+static Place result_place(const Level *l, Ref scan, const Place *pick, int i, const Type *t)
 {
     const Attr *at = node(l->g, scan)->attr;
+    if (i < at[SCAN_CARRIES].i)
+        return pick[i];
+    return slice_of(pick[i], l->depth, type_elems(t), at[SCAN_COUNT].i, at[SCAN_DOWN].i != 0);
+}
+
+static Place swap_place(Lowering *lo, Level *b, int i, const Type *t)
+{
+    Place pl = {.buffer = -1};
+    for (int r = 0; r < b->plan->n_ranges; r++)
+        if (b->plan->range[r].value == b->swap[i])
+            pl.buffer = add_buffer(lo->p, "old carry", ROLE_ACTIVATION, t,
+                                   b->offset + b->plan->range[r].offset);
+    return pl;
+}
+
+/* Before an iteration overwrites the carries: old values that are results themselves. */
+static void keep_carries(Lowering *lo, Level *l, Level *b, Ref scan, const Place *pick,
+                         Place *swap, Calls *cs)
+{
+    int64_t carries = node(l->g, scan)->attr[SCAN_CARRIES].i;
+    int n = count_results(b->g);
+    for (int i = 0; i < n; i++) {
+        int64_t old = old_carry(b->g, i, carries);
+        if (old < 0 || old == i)
+            continue;
+        const Type *t = type_of(b->g, result_root(b->g, i)->ref);
+        Place to = result_place(l, scan, pick, i, t);
+        if (i < carries)
+            to = swap[i] = swap_place(lo, b, i, t);
+        call_copy(lo, cs, &pick[old], &to, t, node(l->g, scan)->origin);
+    }
+}
+
+/* At the end of an iteration: results that were not written in place. */
+static void copy_results(Lowering *lo, Level *l, Level *b, Ref scan, const Place *pick,
+                         const Place *swap, Calls *cs)
+{
+    int64_t carries = node(l->g, scan)->attr[SCAN_CARRIES].i;
     int n = count_results(b->g);
     for (int i = 0; i < n; i++) {
         Ref r = result_root(b->g, i)->ref;
-        if (b->result_of[r] == (Ref)i + 1)
+        bool old = old_carry(b->g, i, carries) >= 0;
+        if (b->result_of[r] == (Ref)i + 1 || (old && b->swap[i] < 0))
             continue;
         const Type *t = type_of(b->g, r);
-        Place to = pick[i];
-        if (i >= at[SCAN_CARRIES].i)
-            to = slice_of(to, l->depth, type_elems(t), at[SCAN_COUNT].i, at[SCAN_DOWN].i != 0);
-        Place from = place_of(lo, b, r);
-        if (from.buffer == to.buffer && from.base == to.base)
-            continue;
+        Place from = old ? swap[i] : place_of(lo, b, r);
+        Place to = result_place(l, scan, pick, i, t);
         call_copy(lo, cs, &from, &to, t, node(l->g, scan)->origin);
     }
 }
@@ -645,8 +704,10 @@ static void call_scan(Lowering *lo, Level *l, Calls *cs, const Group *gr, int st
     place_sources(lo, b);
     place_body(lo, l, b, gr->anchor, pick);
     Calls body = {0};
+    Place *swap = NEW_ARRAY(lo->arena, Place, n);
+    keep_carries(lo, l, b, gr->anchor, pick, swap, &body);
     emit_level(lo, b, &body);
-    copy_results(lo, l, b, gr->anchor, pick, &body);
+    copy_results(lo, l, b, gr->anchor, pick, swap, &body);
     Call c = {.kind = CALL_LOOP, .count = at[SCAN_COUNT].i, .n_body = body.at.n, .body = body.at.at,
               .origin = s->origin, .label = s->label};
     vec_push(lo->p->arena, &cs->at, c);

@@ -12,6 +12,12 @@
  * a constant condition, pick of tuple; then drops dead nodes and renumbers.
  * keeps: the order of roots. */
 void simplify(Ctx *cx, Graph *g);
+/* Its parts. By Ref: a root needs it. */
+bool *graph_live(const Graph *g, Arena *a);
+/* The value of n, if its operands are constants and it is small (fold.c); or NONE. */
+Ref fold_constant(Ctx *cx, Graph *g, Ref n);
+/* Simplifies bodies and drops what is not used of them; true if something was. */
+bool simplify_scans(Ctx *cx, Graph *g);
 
 /* Appends the reverse graph of the ROOT_LOSS: a ROOT_GRADIENT for each trained
  * parameter slot of `pin` that the loss depends on (a report if it depends on

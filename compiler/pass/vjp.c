@@ -93,7 +93,7 @@ static Ref add_members(Graph *g, Ref x, Ref y)
     Ref *sum = NEW_ARRAY(&g->cx->scratch, Ref, n);
     for (int i = 0; i < n; i++) {
         Ref a = arg(g, x, i), b = arg(g, y, i);
-        sum[i] = a == NONE ? b : b == NONE ? a : g_add(g, a, b);
+        sum[i] = a == NONE ? b : b == NONE ? a : g_add_parts(g, a, b);
     }
     Ref all = g_tuple(g, sum, n);
     arena_reset(&g->cx->scratch, mark);
@@ -109,7 +109,7 @@ static void add_cotangent(Sweep *s, Ref x, Ref d)
     else if (type_of(g, x)->rank < 0)
         s->ct[x] = add_members(g, s->ct[x], d);
     else
-        s->ct[x] = g_add(g, s->ct[x], d);
+        s->ct[x] = g_add_parts(g, s->ct[x], d);
 }
 
 /* Hands the cotangent of r on to its operands. */
