@@ -388,24 +388,46 @@ static Token made_up(Parser *p)
     return (Token){brace ? '}' : T_NEWLINE, at, NULL};
 }
 
+static const Token no_token = {.kind = -1};
+
+static Token consider_line_end(Parser *p, Token t)
+{
+    p->crossed = in_brackets(p);
+    p->before_brace = false;
+    if (in_brackets(p) || !wants_line_end(p))
+        return no_token;
+    return lost_brace(p, t) ? made_up_brace(p) : line_end(p);
+}
+
+/* A word, or a sign of one character. */
+static Token consider_sign(Parser *p, Token t)
+{
+    if (t.kind == T_NAME) {
+        t.kind = keyword(p, t);
+    } else if (t.kind == '{' || t.kind == '(' || t.kind == '[') {
+        push(p, (char)t.kind, t.span);
+    } else if (t.kind == ')' || t.kind == ']') {
+        p->open.n -= in_brackets(p);
+    } else if (t.kind == '}' && p->open.n == 0) {
+        report_stray_brace(p, t);
+        return no_token;
+    } else if (t.kind == '}') {
+        close_brace(p, t);
+    }
+    return t;
+}
+
 /* The token for what was scanned; kind -1: none, go on. */
 static Token consider(Parser *p, Token t)
 {
-    const Token none = {.kind = -1};
-    bool crossed = p->crossed;
-    p->crossed = false;
     if (t.kind == T_COMMENT) {
         keep_comment(p, t);
-        p->crossed = crossed;
-        return none;
+        return no_token;
     }
-    if (t.kind == T_NEWLINE) {
-        p->crossed = in_brackets(p);
-        p->before_brace = false;
-        if (in_brackets(p) || !wants_line_end(p))
-            return none;
-        return lost_brace(p, t) ? made_up_brace(p) : line_end(p);
-    }
+    if (t.kind == T_NEWLINE)
+        return consider_line_end(p, t);
+    bool crossed = p->crossed;
+    p->crossed = false;
     if (in_brackets(p) && (t.kind == 0 || t.kind == '{' || (crossed && breaks_out(p, t)))) {
         drop_brackets(p);
         if (t.kind != '{')
@@ -417,33 +439,9 @@ static Token consider(Parser *p, Token t)
         suspect_indent(p, t);
     if ((t.kind == 0 && p->open.n > 0) || begins_definition(p, t)) {
         close_all(p, t);
-        return none;
+        return no_token;
     }
-    switch (t.kind) {
-    case '{':
-    case '(':
-    case '[':
-        push(p, (char)t.kind, t.span);
-        break;
-    case ')':
-    case ']':
-        if (in_brackets(p))
-            p->open.n--;
-        break;
-    case '}':
-        if (p->open.n == 0) {
-            report_stray_brace(p, t);
-            return none;
-        }
-        close_brace(p, t);
-        break;
-    case T_NAME:
-        t.kind = keyword(p, t);
-        break;
-    default:
-        break;
-    }
-    return t;
+    return consider_sign(p, t);
 }
 
 static Token next(Parser *p)
