@@ -236,6 +236,9 @@ Ref g_merge_axes(Graph *g, Ref x, int axis);  /* axes axis and axis+1 become one
 /* Extent `size` along an axis, in which element n*q + f is element q of piece f; a piece
  * may be REF_ZERO (and becomes zeros). All REF_ZERO: REF_ZERO. */
 Ref g_interleave(Graph *g, Ref *piece, int64_t n, int axis, int64_t size);
+/* x + y; where both are zeros outside of parts that do not meet (cotangents of slices), the
+ * parts are joined and not added. */
+Ref g_add_parts(Graph *g, Ref x, Ref y);
 /* Concatenation along a new axis. */
 Ref g_stack(Graph *g, const Ref *x, int n, int axis);
 /* Windows along an axis: extent E becomes (windows, size), windows =
@@ -301,7 +304,8 @@ Ref g_stop_gradient(Graph *g, Ref x);
 
 /* True if every element of x is the same known number (a constant, or a view of one). */
 bool const_value(const Graph *g, Ref x, double *value);
-bool const_is(const Graph *g, Ref x, double value);
+bool const_is(const Graph *g, Ref x, double value);       /* -0 is 0: see const_is_zero */
+bool const_is_zero(const Graph *g, Ref x, bool negative); /* an integer 0 has no sign */
 
 /* ---- index maps of a contraction (map.c) ----------------------------------- */
 
@@ -323,8 +327,14 @@ const char *type_text(Arena *a, const Type *t); /* "f32[64,128]" */
 
 /* ---- text and checks ----------------------------------------------------- */
 
-void graph_print(const Graph *g, Text *to); /* grammar/gir.md */
+/* grammar/gir.md; `from` and `to` of graph_print_part bound the nodes (a part of a graph
+ * does not read back). */
+void graph_print(const Graph *g, Text *to);
+void graph_print_part(const Graph *g, Ref from, Ref end, Text *to);
 Graph *graph_read(Ctx *cx, int32_t source); /* NULL after reporting */
+/* One op applied to types, as in Op.example: types become inputs, the value ROOT_OTHER. */
+Graph *graph_read_example(Ctx *cx, const char *example, size_t bytes);
+void graph_print_attr(const Graph *g, Ref r, int i, Text *to); /* its value; a body: "{...}" */
 void graph_dot(const Graph *g, Text *to);
 void graph_json(const Graph *g, Text *to);
 const char *graph_verify(const Graph *g, Arena *scratch); /* NULL, or what is wrong */

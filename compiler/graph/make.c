@@ -316,3 +316,11 @@ bool const_is(const Graph *g, Ref x, double value)
     double is;
     return const_value(g, x, &is) && is == value;
 }
+
+bool const_is_zero(const Graph *g, Ref x, bool negative)
+{
+    double is;
+    if (!const_value(g, x, &is) || is != 0)
+        return false;
+    return !dtype_is_float(type_of(g, x)->dtype) || (signbit(is) != 0) == negative;
+}

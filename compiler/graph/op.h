@@ -78,7 +78,10 @@ typedef struct Op {
      * it is REF_ZERO where it is wanted and NONE elsewhere, which only scan looks at. ct:
      * cotangent of n; for a tuple a `tuple` node whose members may be NONE for zero. */
     void (*vjp)(Graph *g, Ref n, Ref ct, Ref d[]);
-    const char *nondiff;                                /* why there is no vjp */
+    const char *nondiff; /* why there is no vjp */
+    /* A value with the same bits that costs less than n, or NONE. May build nodes; they
+     * must be simpler, for simplify() asks again. NULL: none is known. */
+    Ref (*simple)(Graph *g, Ref n);
     Val (*scalar)(Elem *e, Ref n, const Val *x);        /* OP_POINTWISE */
     Val (*elem)(Elem *e, Ref n, const KAff *idx);       /* OP_VIEW, OP_REDUCE, OP_SOURCE */
     void (*kernel)(Elem *e, Ref n, const int *out_buf); /* OP_OPAQUE */

@@ -231,3 +231,38 @@ Ref g_interleave(Graph *g, Ref *piece, int64_t n, int axis, int64_t size)
     Ref flat = g_merge_axes(g, all, axis);
     return g_fit(g, flat, axis, 0, size);
 }
+
+/* A part of an axis: x is `of` at [at, at + size), zeros elsewhere. */
+typedef struct Part {
+    Ref of;
+    int axis;
+    int64_t at, size;
+} Part;
+
+static bool is_part(const Graph *g, Ref x, Part *p)
+{
+    if (op_of(g, x) != OP_pad || attr(g, x, 3)->f != 0)
+        return false;
+    *p = (Part){.of = arg(g, x, 0), .axis = (int)attr(g, x, 0)->i, .at = attr(g, x, 1)->i};
+    p->size = dim(g, p->of, p->axis);
+    return true;
+}
+
+Ref g_add_parts(Graph *g, Ref x, Ref y)
+{
+    Part p, q;
+    if (!is_part(g, x, &p) || !is_part(g, y, &q) || p.axis != q.axis)
+        return g_add(g, x, y);
+    if (q.at < p.at) {
+        Part swap = p;
+        p = q;
+        q = swap;
+    }
+    if (p.at + p.size > q.at)
+        return g_add(g, x, y);
+    int64_t extent = dim(g, x, p.axis);
+    Ref both[2] = {NONE, q.of};
+    both[0] = g_pad(g, p.of, p.axis, 0, q.at - p.at - p.size, 0);
+    Ref joined = g_concat(g, both, 2, p.axis);
+    return g_pad(g, joined, p.axis, p.at, extent - q.at - q.size, 0);
+}

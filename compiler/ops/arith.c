@@ -41,12 +41,22 @@ static void add_vjp(Graph *g, Ref n, Ref ct, Ref d[])
     d[0] = d[1] = ct;
 }
 
+/* x + -0 is x; but -0 + 0 is 0. */
+static Ref add_simple(Graph *g, Ref n)
+{
+    for (int i = 0; i < 2; i++)
+        if (const_is_zero(g, arg(g, n, i), true))
+            return arg(g, n, 1 - i);
+    return NONE;
+}
+
 const Op op_add = {
     .name = "add",
     .infix = "+",
     .n_args = 2,
     .kind = OP_POINTWISE,
     .shape = shape_number,
+    .simple = add_simple,
     .scalar = add_scalar,
     .vjp = add_vjp,
     .doc = "x + y. Integers wrap.",
@@ -66,12 +76,19 @@ static void sub_vjp(Graph *g, Ref n, Ref ct, Ref d[])
     d[1] = g_neg(g, ct);
 }
 
+/* x - 0 is x; but -0 - -0 is 0. */
+static Ref sub_simple(Graph *g, Ref n)
+{
+    return const_is_zero(g, arg(g, n, 1), false) ? arg(g, n, 0) : NONE;
+}
+
 const Op op_sub = {
     .name = "sub",
     .infix = "-",
     .n_args = 2,
     .kind = OP_POINTWISE,
     .shape = shape_number,
+    .simple = sub_simple,
     .scalar = sub_scalar,
     .vjp = sub_vjp,
     .doc = "x - y. Integers wrap.",
@@ -90,12 +107,21 @@ static void mul_vjp(Graph *g, Ref n, Ref ct, Ref d[])
     d[1] = g_mul(g, ct, arg(g, n, 0));
 }
 
+static Ref mul_simple(Graph *g, Ref n)
+{
+    for (int i = 0; i < 2; i++)
+        if (const_is(g, arg(g, n, i), 1))
+            return arg(g, n, 1 - i);
+    return NONE;
+}
+
 const Op op_mul = {
     .name = "mul",
     .infix = "*",
     .n_args = 2,
     .kind = OP_POINTWISE,
     .shape = shape_number,
+    .simple = mul_simple,
     .scalar = mul_scalar,
     .vjp = mul_vjp,
     .doc = "x * y. Integers wrap.",
@@ -116,12 +142,18 @@ static void div_vjp(Graph *g, Ref n, Ref ct, Ref d[])
     d[1] = g_mul(g, down, n);
 }
 
+static Ref div_simple(Graph *g, Ref n)
+{
+    return const_is(g, arg(g, n, 1), 1) ? arg(g, n, 0) : NONE;
+}
+
 const Op op_div = {
     .name = "div",
     .infix = "/",
     .n_args = 2,
     .kind = OP_POINTWISE,
     .shape = shape_number,
+    .simple = div_simple,
     .scalar = div_scalar,
     .vjp = div_vjp,
     .doc = "x / y. Integers: cut towards zero, and x / 0 = 0.",
@@ -170,11 +202,18 @@ static void neg_vjp(Graph *g, Ref n, Ref ct, Ref d[])
     d[0] = g_neg(g, ct);
 }
 
+static Ref neg_simple(Graph *g, Ref n)
+{
+    Ref x = arg(g, n, 0);
+    return op_of(g, x) == OP_neg ? arg(g, x, 0) : NONE;
+}
+
 const Op op_neg = {
     .name = "neg",
     .n_args = 1,
     .kind = OP_POINTWISE,
     .shape = shape_number,
+    .simple = neg_simple,
     .scalar = neg_scalar,
     .vjp = neg_vjp,
     .doc = "-x",
@@ -198,11 +237,20 @@ static void abs_vjp(Graph *g, Ref n, Ref ct, Ref d[])
     d[0] = g_where(g, positive, ct, not_up);
 }
 
+static Ref abs_simple(Graph *g, Ref n)
+{
+    Ref x = arg(g, n, 0);
+    if (op_of(g, x) == OP_abs)
+        return x;
+    return op_of(g, x) == OP_neg ? g_unary(g, OP_abs, arg(g, x, 0)) : NONE;
+}
+
 const Op op_abs = {
     .name = "abs",
     .n_args = 1,
     .kind = OP_POINTWISE,
     .shape = shape_number,
+    .simple = abs_simple,
     .scalar = abs_scalar,
     .vjp = abs_vjp,
     .doc = "|x|",
@@ -288,6 +336,11 @@ static void min_vjp(Graph *g, Ref n, Ref ct, Ref d[])
     d[1] = swapped[0];
 }
 
+static Ref same_simple(Graph *g, Ref n)
+{
+    return arg(g, n, 0) == arg(g, n, 1) ? arg(g, n, 0) : NONE;
+}
+
 #define TIES "where both are equal each gets half, as in PyTorch and JAX"
 
 const Op op_min = {
@@ -295,6 +348,7 @@ const Op op_min = {
     .n_args = 2,
     .kind = OP_POINTWISE,
     .shape = shape_number,
+    .simple = same_simple,
     .scalar = min_scalar,
     .vjp = min_vjp,
     .doc = "The smaller of x and y; NaN if one is.",
@@ -307,6 +361,7 @@ const Op op_max = {
     .n_args = 2,
     .kind = OP_POINTWISE,
     .shape = shape_number,
+    .simple = same_simple,
     .scalar = max_scalar,
     .vjp = max_vjp,
     .doc = "The larger of x and y; NaN if one is.",
@@ -329,11 +384,18 @@ static void relu_vjp(Graph *g, Ref n, Ref ct, Ref d[])
     d[0] = g_where(g, on, ct, zero);
 }
 
+static Ref relu_simple(Graph *g, Ref n)
+{
+    Ref x = arg(g, n, 0);
+    return op_of(g, x) == OP_relu ? x : NONE;
+}
+
 const Op op_relu = {
     .name = "relu",
     .n_args = 1,
     .kind = OP_POINTWISE,
     .shape = shape_number,
+    .simple = relu_simple,
     .scalar = relu_scalar,
     .vjp = relu_vjp,
     .doc = "x where it is positive, else 0; NaN stays.",

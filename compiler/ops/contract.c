@@ -57,12 +57,37 @@ static void contract_vjp(Graph *g, Ref n, Ref ct, Ref d[])
     d[1] = g_contract_adjoint(g, n, ct, 1);
 }
 
+/* The order of an operand's axes is the map's business; a sum of nothing is 0. */
+static Ref contract_simple(Graph *g, Ref n)
+{
+    const Attr *a = node(g, n)->attr;
+    MapDim map[2][MAX_RANK];
+    Ref x[2];
+    bool turned = false;
+    for (int i = 0; i < a[EXTENT].n; i++)
+        if (a[EXTENT].ints[i] == 0)
+            return g_full(g, *type_of(g, n), 0);
+    for (int which = 0; which < 2; which++) {
+        x[which] = arg(g, n, which);
+        bool here = op_of(g, x[which]) == OP_transpose;
+        for (int d = 0; d < a[X_MAP + which].n; d++)
+            map[which][here ? attr(g, x[which], 0)->ints[d] : d] = a[X_MAP + which].map[d];
+        turned = turned || here;
+        if (here)
+            x[which] = arg(g, x[which], 0);
+    }
+    if (!turned)
+        return NONE;
+    return g_contract(g, x[0], x[1], a[EXTENT].ints, (int)a[N_OUT].i, a[EXTENT].n, map[0], map[1]);
+}
+
 const Op op_contract = {
     .name = "contract",
     .n_args = 2,
     .kind = OP_CONTRACT,
     .attrs = {{"extent", ATTR_INTS}, {"out", ATTR_INT}, {"x", ATTR_MAP}, {"y", ATTR_MAP}},
     .shape = contract_shape,
+    .simple = contract_simple,
     .vjp = contract_vjp,
     .doc = "out[o...] = sum over s of X[x(o, s)] * Y[y(o, s)]: index i0 and so on have the given "
            "extents, the first `out` of them are the result's axes, the others are summed, the "

@@ -104,12 +104,40 @@ static Val and_scalar(Elem *e, Ref n, const Val *x)
     return k_binary(elem_kernel(e), KI_AND, x[0], x[1]);
 }
 
+/* One operand is known: it decides, or the other does. */
+static Ref known(const Graph *g, Ref n, bool decides)
+{
+    for (int i = 0; i < 2; i++) {
+        double x;
+        if (const_value(g, arg(g, n, i), &x))
+            return (x != 0) == decides ? arg(g, n, i) : arg(g, n, 1 - i);
+    }
+    return arg(g, n, 0) == arg(g, n, 1) ? arg(g, n, 0) : NONE;
+}
+
+static Ref and_simple(Graph *g, Ref n)
+{
+    return known(g, n, false);
+}
+
+static Ref or_simple(Graph *g, Ref n)
+{
+    return known(g, n, true);
+}
+
+static Ref not_simple(Graph *g, Ref n)
+{
+    Ref x = arg(g, n, 0);
+    return op_of(g, x) == OP_not ? arg(g, x, 0) : NONE;
+}
+
 const Op op_and = {
     .name = "and",
     .infix = "and",
     .n_args = 2,
     .kind = OP_POINTWISE,
     .shape = shape_bool,
+    .simple = and_simple,
     .scalar = and_scalar,
     .nondiff = discrete,
     .doc = "True where both are.",
@@ -128,6 +156,7 @@ const Op op_or = {
     .n_args = 2,
     .kind = OP_POINTWISE,
     .shape = shape_bool,
+    .simple = or_simple,
     .scalar = or_scalar,
     .nondiff = discrete,
     .doc = "True where at least one is.",
@@ -147,6 +176,7 @@ const Op op_not = {
     .n_args = 1,
     .kind = OP_POINTWISE,
     .shape = shape_bool,
+    .simple = not_simple,
     .scalar = not_scalar,
     .nondiff = discrete,
     .doc = "True where x is not.",
@@ -214,11 +244,23 @@ static void where_vjp(Graph *g, Ref n, Ref ct, Ref d[])
     d[2] = g_where(g, cond, zero, ct);
 }
 
+static Ref where_simple(Graph *g, Ref n)
+{
+    Ref cond = arg(g, n, 0), x = arg(g, n, 1), y = arg(g, n, 2);
+    double known_cond;
+    if (x == y)
+        return x;
+    if (const_value(g, cond, &known_cond))
+        return known_cond != 0 ? x : y;
+    return op_of(g, cond) == OP_not ? g_where(g, arg(g, cond, 0), y, x) : NONE;
+}
+
 const Op op_where = {
     .name = "where",
     .n_args = 3,
     .kind = OP_POINTWISE,
     .shape = where_shape,
+    .simple = where_simple,
     .scalar = where_scalar,
     .vjp = where_vjp,
     .doc = "x where the condition is true, else y. What is not chosen gets a gradient of exactly "
@@ -250,12 +292,42 @@ static void cast_vjp(Graph *g, Ref n, Ref ct, Ref d[])
         d[0] = g_cast(g, t, ct);
 }
 
+/* True if every value of `narrow` is one of `wide`. */
+static bool holds(DType wide, DType narrow)
+{
+    switch (wide) {
+    case F64:
+        return narrow == F32 || narrow == F16 || narrow == BF16 || narrow == I32;
+    case F32:
+        return narrow == F16 || narrow == BF16 || narrow == U8;
+    case I64:
+        return narrow == I32 || narrow == U8;
+    case I32:
+        return narrow == U8;
+    default:
+        return false;
+    }
+}
+
+/* What went through a wider type did not change there. */
+static Ref cast_simple(Graph *g, Ref n)
+{
+    Ref x = arg(g, n, 0);
+    DType t = type_of(g, n)->dtype;
+    if (type_of(g, x)->dtype == t)
+        return x;
+    if (op_of(g, x) != OP_cast || !holds(type_of(g, x)->dtype, type_of(g, arg(g, x, 0))->dtype))
+        return NONE;
+    return g_cast(g, t, arg(g, x, 0));
+}
+
 const Op op_cast = {
     .name = "cast",
     .n_args = 1,
     .kind = OP_POINTWISE,
     .attrs = {{"dtype", ATTR_DTYPE}},
     .shape = cast_shape,
+    .simple = cast_simple,
     .scalar = cast_scalar,
     .vjp = cast_vjp,
     .doc = "Another element type. Floats round to nearest even; float to integer cuts and "
@@ -279,11 +351,21 @@ static void no_vjp(Graph *g, Ref n, Ref ct, Ref d[])
     d[0] = REF_ZERO;
 }
 
+/* Once the reverse graph stands, nobody asks any more. */
+static Ref stop_simple(Graph *g, Ref n)
+{
+    const Graph *top = g;
+    while (top->outer != NULL)
+        top = top->outer;
+    return top->n_primal != 0 ? arg(g, n, 0) : NONE;
+}
+
 const Op op_stop_gradient = {
     .name = "stop_gradient",
     .n_args = 1,
     .kind = OP_POINTWISE,
     .shape = shape_same,
+    .simple = stop_simple,
     .scalar = same_scalar,
     .vjp = no_vjp,
     .doc = "x, as if it were a constant: its derivative is 0 because that is what it is for.",

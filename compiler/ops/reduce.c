@@ -88,6 +88,17 @@ static Ref spread_back(Graph *g, Ref n, Ref reduced)
     return g_broadcast_like(g, reduced, x);
 }
 
+/* One element is its own product, and its own maximum; its sum is 0 + x, where -0 is
+ * lost. */
+static Ref single_simple(Graph *g, Ref n)
+{
+    Ref x = arg(g, n, 0);
+    if (dim(g, x, axis_of(g, n)) != 1)
+        return NONE;
+    Type t = *type_of(g, n);
+    return g_reshape(g, x, t.rank, t.dim);
+}
+
 /* ---- sums and products ---------------------------------------------------------- */
 
 static Val sum_elem(Elem *e, Ref n, const KAff *idx)
@@ -152,6 +163,7 @@ const Op op_prod = {
     .kind = OP_REDUCE,
     .attrs = REDUCE_ATTRS,
     .shape = sum_shape,
+    .simple = single_simple,
     .elem = prod_elem,
     .vjp = prod_vjp,
     .doc = "The product over an axis, 1 over no elements. Its gradient multiplies all the others "
@@ -171,6 +183,7 @@ const Op op_all = {
     .kind = OP_REDUCE,
     .attrs = REDUCE_ATTRS,
     .shape = all_shape,
+    .simple = single_simple,
     .elem = all_elem,
     .nondiff = "its result is true or false",
     .doc = "True if all elements of an axis are.",
@@ -223,6 +236,7 @@ const Op op_reduce_max = {
     .kind = OP_REDUCE,
     .attrs = REDUCE_ATTRS,
     .shape = extreme_shape,
+    .simple = single_simple,
     .elem = reduce_max_elem,
     .vjp = reduce_max_vjp,
     .doc = "The largest element of an axis; NaN if one is.",
@@ -238,6 +252,7 @@ const Op op_reduce_min = {
     .kind = OP_REDUCE,
     .attrs = REDUCE_ATTRS,
     .shape = extreme_shape,
+    .simple = single_simple,
     .elem = reduce_min_elem,
     .vjp = reduce_min_vjp,
     .doc = "The smallest element of an axis; NaN if one is.",

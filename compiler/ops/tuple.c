@@ -47,12 +47,25 @@ static void pick_vjp(Graph *g, Ref n, Ref ct, Ref d[])
     arena_reset(&g->cx->scratch, mark);
 }
 
+static Ref pick_simple(Graph *g, Ref n)
+{
+    Ref tuple = arg(g, n, 0);
+    int i = (int)attr(g, n, 0)->i;
+    if (op_of(g, tuple) == OP_tuple)
+        return arg(g, tuple, i);
+    int count = op_attr(optab[op_of(g, tuple)], "count");
+    int carries = op_attr(optab[op_of(g, tuple)], "carries");
+    bool never_runs = count >= 0 && attr(g, tuple, count)->i == 0;
+    return never_runs && i < attr(g, tuple, carries)->i ? arg(g, tuple, i) : NONE;
+}
+
 const Op op_pick = {
     .name = "pick",
     .n_args = 1,
     .kind = OP_TUPLE,
     .attrs = {{"index", ATTR_INT}},
     .shape = pick_shape,
+    .simple = pick_simple,
     .vjp = pick_vjp,
     .doc = "One value of a tuple.",
     .example = "pick(tuple(f32[2], f32[3,1]), index = 1)",

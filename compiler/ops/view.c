@@ -1,5 +1,6 @@
 /* Views: each element of the result is an element of an operand, found by an index
  * map. Windows: window.c. */
+#include <math.h>
 #include <string.h>
 #include "../graph/op.h"
 
@@ -26,6 +27,21 @@ static bool no_tuple(Shape *s)
     if (shape_arg(s, 0)->rank >= 0)
         return true;
     return shape_error(s, E0221, "`%s` takes no tuple", s->op->name);
+}
+
+/* A view of one number repeated is that number repeated; of the same type as x: x. */
+static Ref plain_simple(Graph *g, Ref n)
+{
+    Ref x = arg(g, n, 0), from = x;
+    Type t = *type_of(g, n);
+    if (type_same(&t, type_of(g, x)))
+        return op_of(g, n) == OP_reshape || op_of(g, n) == OP_broadcast ? x : NONE;
+    while (op_of(g, from) == OP_broadcast || op_of(g, from) == OP_reshape)
+        from = arg(g, from, 0);
+    bool direct = op_of(g, n) == OP_broadcast && from == x;
+    if (rank(g, from) != 0 || direct)
+        return NONE;
+    return g_broadcast(g, from, t.rank, t.dim);
 }
 
 /* ---- reshape ----------------------------------------------------------------------- */
@@ -113,12 +129,22 @@ static void reshape_vjp(Graph *g, Ref n, Ref ct, Ref d[])
     d[0] = g_reshape(g, ct, t.rank, t.dim);
 }
 
+static Ref reshape_simple(Graph *g, Ref n)
+{
+    Ref x = arg(g, n, 0), plain = plain_simple(g, n);
+    Type t = *type_of(g, n);
+    if (plain != NONE || op_of(g, x) != OP_reshape)
+        return plain;
+    return g_reshape(g, arg(g, x, 0), t.rank, t.dim);
+}
+
 const Op op_reshape = {
     .name = "reshape",
     .n_args = 1,
     .kind = OP_VIEW,
     .attrs = {{"shape", ATTR_INTS}},
     .shape = reshape_shape,
+    .simple = reshape_simple,
     .elem = reshape_elem,
     .vjp = reshape_vjp,
     .doc = "The same elements in row-major order, in another shape.",
@@ -165,12 +191,30 @@ static void transpose_vjp(Graph *g, Ref n, Ref ct, Ref d[])
     d[0] = g_transpose(g, ct, back);
 }
 
+static Ref transpose_simple(Graph *g, Ref n)
+{
+    Ref x = arg(g, n, 0), plain = plain_simple(g, n);
+    const int64_t *p = attr(g, n, 0)->ints;
+    int perm[MAX_RANK];
+    bool moved = false;
+    for (int i = 0; i < rank(g, n); i++)
+        moved = moved || p[i] != i;
+    if (plain != NONE || !moved)
+        return moved ? plain : x;
+    if (op_of(g, x) != OP_transpose)
+        return NONE;
+    for (int i = 0; i < rank(g, n); i++)
+        perm[i] = (int)attr(g, x, 0)->ints[p[i]];
+    return g_transpose(g, arg(g, x, 0), perm);
+}
+
 const Op op_transpose = {
     .name = "transpose",
     .n_args = 1,
     .kind = OP_VIEW,
     .attrs = {{"perm", ATTR_INTS}},
     .shape = transpose_shape,
+    .simple = transpose_simple,
     .elem = transpose_elem,
     .vjp = transpose_vjp,
     .doc = "Axis i of the result is axis perm[i] of x.",
@@ -213,12 +257,22 @@ static void broadcast_vjp(Graph *g, Ref n, Ref ct, Ref d[])
     d[0] = g_sum_to(g, ct, &t);
 }
 
+static Ref broadcast_simple(Graph *g, Ref n)
+{
+    Ref x = arg(g, n, 0), plain = plain_simple(g, n);
+    Type t = *type_of(g, n);
+    if (plain != NONE || op_of(g, x) != OP_broadcast)
+        return plain;
+    return g_broadcast(g, arg(g, x, 0), t.rank, t.dim);
+}
+
 const Op op_broadcast = {
     .name = "broadcast",
     .n_args = 1,
     .kind = OP_VIEW,
     .attrs = {{"shape", ATTR_INTS}},
     .shape = broadcast_shape,
+    .simple = broadcast_simple,
     .elem = broadcast_elem,
     .vjp = broadcast_vjp,
     .doc = "Repeated to a shape by NumPy's rule: axes are matched from the last, extent 1 is "
@@ -230,6 +284,7 @@ const Op op_broadcast = {
 /* ---- slice ------------------------------------------------------------------------------ */
 
 enum { SLICE_AXIS, START, SIZE, STEP };
+enum { PAD_AXIS, LO, HI, VALUE };
 
 static bool slice_shape(Shape *s)
 {
@@ -277,12 +332,75 @@ static void slice_vjp(Graph *g, Ref n, Ref ct, Ref d[])
     d[0] = g_spread(g, ct, axis, 1, &step, start, extent);
 }
 
+/* First and last element along the axis. */
+static void slice_ends(const Attr *a, int64_t *first, int64_t *last)
+{
+    int64_t end = a[START].i + (a[SIZE].i - 1) * a[STEP].i;
+    *first = a[STEP].i > 0 ? a[START].i : end;
+    *last = a[STEP].i > 0 ? end : a[START].i;
+}
+
+/* What lies within x's own elements is a slice of x. */
+static Ref slice_of_pad(Graph *g, Ref n)
+{
+    const Attr *a = node(g, n)->attr;
+    Ref padded = arg(g, n, 0), x = arg(g, padded, 0);
+    int axis = (int)a[SLICE_AXIS].i;
+    int64_t lo = attr(g, padded, LO)->i, first, last;
+    slice_ends(a, &first, &last);
+    if (first < lo || last >= lo + dim(g, x, axis))
+        return NONE;
+    return g_slice(g, x, axis, a[START].i - lo, a[SIZE].i, a[STEP].i);
+}
+
+/* What lies within one operand is a slice of that. */
+static Ref slice_of_concat(Graph *g, Ref n)
+{
+    const Attr *a = node(g, n)->attr;
+    Ref all = arg(g, n, 0);
+    int axis = (int)a[SLICE_AXIS].i;
+    int64_t from = 0, first, last;
+    if (attr(g, all, 0)->i != axis || a[SIZE].i == 0)
+        return NONE;
+    slice_ends(a, &first, &last);
+    for (int i = 0; i < node(g, all)->n_args; i++) {
+        Ref x = arg(g, all, i);
+        int64_t to = from + dim(g, x, axis);
+        if (first >= from && last < to)
+            return g_slice(g, x, axis, a[START].i - from, a[SIZE].i, a[STEP].i);
+        from = to;
+    }
+    return NONE;
+}
+
+static Ref slice_simple(Graph *g, Ref n)
+{
+    const Attr *a = node(g, n)->attr;
+    Ref x = arg(g, n, 0), plain = plain_simple(g, n);
+    int axis = (int)a[SLICE_AXIS].i;
+    if (plain != NONE)
+        return plain;
+    if (a[STEP].i == 1 && a[SIZE].i == dim(g, x, axis))
+        return x;
+    const Attr *b = node(g, x)->attr;
+    if (op_of(g, x) == OP_concat)
+        return slice_of_concat(g, n);
+    if (a[SIZE].i == 0 || (op_of(g, x) != OP_slice && op_of(g, x) != OP_pad) ||
+        b[SLICE_AXIS].i != axis)
+        return NONE;
+    if (op_of(g, x) == OP_pad)
+        return slice_of_pad(g, n);
+    return g_slice(g, arg(g, x, 0), axis, b[START].i + b[STEP].i * a[START].i, a[SIZE].i,
+                   b[STEP].i * a[STEP].i);
+}
+
 const Op op_slice = {
     .name = "slice",
     .n_args = 1,
     .kind = OP_VIEW,
     .attrs = {{"axis", ATTR_INT}, {"start", ATTR_INT}, {"size", ATTR_INT}, {"step", ATTR_INT}},
     .shape = slice_shape,
+    .simple = slice_simple,
     .elem = slice_elem,
     .vjp = slice_vjp,
     .doc = "Elements start + i*step, i < size, of an axis; step may be negative.",
@@ -294,8 +412,6 @@ const Op op_slice = {
 };
 
 /* ---- pad --------------------------------------------------------------------------------- */
-
-enum { PAD_AXIS, LO, HI, VALUE };
 
 static bool pad_shape(Shape *s)
 {
@@ -328,12 +444,35 @@ static void pad_vjp(Graph *g, Ref n, Ref ct, Ref d[])
     d[0] = g_slice(g, ct, axis, a[LO].i, dim(g, arg(g, n, 0), axis), 1);
 }
 
+/* Equal bits; a NaN equals none, to be safe. */
+static bool same_number(double x, double y)
+{
+    return x == y && (signbit(x) != 0) == (signbit(y) != 0);
+}
+
+static Ref pad_simple(Graph *g, Ref n)
+{
+    const Attr *a = node(g, n)->attr;
+    Ref x = arg(g, n, 0);
+    int axis = (int)a[PAD_AXIS].i;
+    double value;
+    if (a[LO].i == 0 && a[HI].i == 0)
+        return x;
+    if (const_value(g, x, &value) && same_number(value, a[VALUE].f))
+        return g_full(g, *type_of(g, n), value);
+    const Attr *b = node(g, x)->attr;
+    if (op_of(g, x) != OP_pad || b[PAD_AXIS].i != axis || !same_number(b[VALUE].f, a[VALUE].f))
+        return NONE;
+    return g_pad(g, arg(g, x, 0), axis, a[LO].i + b[LO].i, a[HI].i + b[HI].i, a[VALUE].f);
+}
+
 const Op op_pad = {
     .name = "pad",
     .n_args = 1,
     .kind = OP_VIEW,
     .attrs = {{"axis", ATTR_INT}, {"lo", ATTR_INT}, {"hi", ATTR_INT}, {"value", ATTR_FLOAT}},
     .shape = pad_shape,
+    .simple = pad_simple,
     .elem = pad_elem,
     .vjp = pad_vjp,
     .doc = "An axis with `lo` elements of a value before it and `hi` after.",
@@ -408,12 +547,47 @@ static void concat_vjp(Graph *g, Ref n, Ref ct, Ref d[])
     }
 }
 
+static bool is_concat(const Graph *g, Ref x, int axis)
+{
+    return op_of(g, x) == OP_concat && attr(g, x, 0)->i == axis;
+}
+
+/* Joined parts are joined at once; empty ones are left out. */
+static Ref concat_simple(Graph *g, Ref n)
+{
+    int axis = (int)attr(g, n, 0)->i, n_args = node(g, n)->n_args, n_parts = 0;
+    bool simpler = n_args == 1;
+    for (int i = 0; i < n_args; i++) {
+        Ref x = arg(g, n, i);
+        bool nested = is_concat(g, x, axis);
+        simpler = simpler || nested || dim(g, x, axis) == 0;
+        n_parts += nested ? node(g, x)->n_args : 1;
+    }
+    if (!simpler || type_elems(type_of(g, n)) == 0)
+        return NONE;
+    ArenaMark mark = arena_mark(&g->cx->scratch);
+    Ref *part = NEW_ARRAY(&g->cx->scratch, Ref, n_parts);
+    n_parts = 0;
+    for (int i = 0; i < n_args; i++) {
+        Ref x = arg(g, n, i);
+        bool nested = is_concat(g, x, axis);
+        for (int j = 0; nested && j < node(g, x)->n_args; j++)
+            part[n_parts++] = arg(g, x, j);
+        if (!nested && dim(g, x, axis) > 0)
+            part[n_parts++] = x;
+    }
+    Ref all = g_concat(g, part, n_parts, axis);
+    arena_reset(&g->cx->scratch, mark);
+    return all;
+}
+
 const Op op_concat = {
     .name = "concat",
     .n_args = -1,
     .kind = OP_VIEW,
     .attrs = {{"axis", ATTR_INT}},
     .shape = concat_shape,
+    .simple = concat_simple,
     .elem = concat_elem,
     .vjp = concat_vjp,
     .doc = "Tensors one after the other along an axis.",

@@ -165,8 +165,10 @@ bool simplify_scans(Ctx *cx, Graph *g)
                 simplify(cx, s.body);
                 s.result = picked[r];
                 s.n_results = tuple_size(g, r);
-                changed = shrink(&s) || changed;
-                number[r] = s.new_result;
+                if (shrink(&s)) {
+                    changed = true;
+                    number[r] = s.new_result;
+                }
             }
             if (live[r] && op_of(g, r) == OP_pick && number[arg(g, r, 0)] != NULL)
                 g->node.at[r].attr = with_int(g, r, 0, number[arg(g, r, 0)][attr(g, r, 0)->i]);
