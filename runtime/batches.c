@@ -98,21 +98,15 @@ static int64_t rows_ahead(const gradc_batches *b)
     return b->o.drop_last != 0 ? 0 : left;
 }
 
-static void copy_rows(const gradc_batches *b, int32_t k, int64_t rows, void *buffer)
+/* Row `row` of the data to place i of every buffer. */
+static void copy_row(const gradc_batches *b, int64_t row, int64_t i, void *const *buffers)
 {
-    size_t bytes = (size_t)b->row_bytes[k];
-    const char *from = b->arrays[k]->data;
-    char *to = buffer;
-    if (bytes == 0)
-        return;
-    for (int64_t i = 0; i < rows; i++, to += bytes) {
-        int64_t row = b->row + i;
-        if (b->o.shuffle != 0)
-            row = gradc_shuffled(b->o.seed, b->epoch, b->total, row);
-        memcpy(to, from + row * b->row_bytes[k], bytes);
+    for (int32_t k = 0; k < b->n; k++) {
+        int64_t bytes = b->row_bytes[k];
+        if (buffers[k] != NULL && bytes > 0)
+            memcpy((char *)buffers[k] + i * bytes, (const char *)b->arrays[k]->data + row * bytes,
+                   (size_t)bytes);
     }
-    for (int64_t i = rows; i < b->o.rows; i++, to += bytes) /* its own rows again */
-        memcpy(to, to - rows * b->row_bytes[k], bytes);
 }
 
 int gradc_batches_next(gradc_batches *b, void *const *buffers, int64_t *rows)
@@ -125,9 +119,12 @@ int gradc_batches_next(gradc_batches *b, void *const *buffers, int64_t *rows)
         b->epoch++;
         return GRADC_OK;
     }
-    for (int32_t k = 0; k < b->n; k++)
-        if (buffers[k] != NULL)
-            copy_rows(b, k, *rows, buffers[k]);
+    for (int64_t i = 0; i < b->o.rows; i++) {
+        int64_t row = b->row + i % *rows; /* a partial batch is filled with its own rows */
+        if (b->o.shuffle != 0)
+            row = gradc_shuffled(b->o.seed, b->epoch, b->total, row);
+        copy_row(b, row, i, buffers);
+    }
     b->row += *rows;
     return GRADC_OK;
 }

@@ -88,6 +88,18 @@ int gr_fail_at(gradc_error *e, int status, int64_t position, const char *format,
     return status;
 }
 
+/* strerror_r comes in two kinds: glibc's returns the text, POSIX's fills the buffer. */
+static void system_words(int error_number, char *out, size_t size)
+{
+#ifdef __GLIBC__
+    char buffer[128];
+    snprintf(out, size, "%s", strerror_r(error_number, buffer, sizeof buffer));
+#else
+    if (strerror_r(error_number, out, size) != 0)
+        snprintf(out, size, "error %d", error_number);
+#endif
+}
+
 int gr_fail_system(gradc_error *e, int error_number, const char *format, ...)
 {
     if (e == NULL)
@@ -96,9 +108,9 @@ int gr_fail_system(gradc_error *e, int error_number, const char *format, ...)
     va_start(args, format);
     fill(e, GRADC_IO, format, args);
     va_end(args);
-    char buffer[128];
-    const char *words = strerror_r(error_number, buffer, sizeof buffer);
+    char words[128];
     size_t n = strlen(e->text);
+    system_words(error_number, words, sizeof words);
     snprintf(e->text + n, sizeof e->text - n, ": %s", words);
     e->system = error_number;
     return GRADC_IO;

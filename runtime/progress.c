@@ -89,13 +89,15 @@ static double rate(const gradc_progress *p, const gradc_progress_values *v, doub
     return v->samples > 0 && seconds > 1e-3 ? (double)v->samples / seconds : NAN;
 }
 
-/* By the steps of this run alone: a resumed one did not begin at 0. */
+/* By the steps of this run alone: a resumed one did not begin at 0. In doubles, which take any
+ * numbers that a caller may pass. */
 static double seconds_left(const gradc_progress *p, const gradc_progress_values *v, double at)
 {
-    int64_t done = v->step - p->first_step + 1;
-    if (p->o.steps <= 0 || done < 1 || v->step > p->o.steps)
+    double step = (double)v->step, steps = (double)p->o.steps;
+    double done = step - (double)p->first_step + 1;
+    if (steps <= 0 || done < 1 || step > steps)
         return NAN;
-    return (at - p->began) / (double)done * (double)(p->o.steps - v->step);
+    return (at - p->began) / done * (steps - step);
 }
 
 static void put_count(Text *t, const char *name, int64_t k, int64_t of)

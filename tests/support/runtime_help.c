@@ -400,3 +400,68 @@ int fault_open(void)
 {
     return fault.open;
 }
+
+/* ---- a file in memory ---- */
+
+static struct {
+    const char *path;
+    const uint8_t *bytes;
+    size_t n, at;
+} memory_file;
+
+enum { MEMORY_FD = 1 << 20 };
+
+static int mem_open(const char *path, int flags, mode_t mode)
+{
+    (void)mode;
+    if ((flags & O_ACCMODE) != O_RDONLY || strcmp(path, memory_file.path) != 0) {
+        errno = ENOENT;
+        return -1;
+    }
+    memory_file.at = 0;
+    fault.open++;
+    return MEMORY_FD;
+}
+
+static ssize_t mem_read(int fd, void *bytes, size_t n)
+{
+    size_t left = memory_file.n - memory_file.at;
+    if (fd != MEMORY_FD)
+        abort();
+    if (n > left)
+        n = left;
+    if (n > 0)
+        memcpy(bytes, memory_file.bytes + memory_file.at, n);
+    memory_file.at += n;
+    return (ssize_t)n;
+}
+
+static int mem_fstat(int fd, struct stat *st)
+{
+    if (fd != MEMORY_FD)
+        abort();
+    memset(st, 0, sizeof *st);
+    st->st_mode = S_IFREG;
+    st->st_size = (off_t)memory_file.n;
+    return 0;
+}
+
+static int mem_close(int fd)
+{
+    if (fd != MEMORY_FD)
+        abort();
+    fault.open--;
+    return 0;
+}
+
+void fault_memory_file(const char *path, const void *bytes, size_t n)
+{
+    install(0, 0, false, false);
+    memory_file.path = path;
+    memory_file.bytes = bytes;
+    memory_file.n = n;
+    gr_file_ops.open = mem_open;
+    gr_file_ops.read = mem_read;
+    gr_file_ops.fstat = mem_fstat;
+    gr_file_ops.close = mem_close;
+}

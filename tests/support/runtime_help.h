@@ -61,4 +61,8 @@ bool fault_end(void);
 int fault_live(void);
 int fault_open(void);
 
+/* From now on every path is a file in memory that holds these bytes (those of others: ENOENT), so
+ * that a fuzzer does without a disk. Until fault_end. */
+void fault_memory_file(const char *path, const void *bytes, size_t n);
+
 #endif
