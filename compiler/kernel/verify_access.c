@@ -129,13 +129,13 @@ static int64_t points_limit(const Points *p)
     double all = 1;
     for (int i = 0; i < p->n; i++)
         all *= (double)p->extent[i];
-    if (all <= MAX_POINTS)
+    if (all <= (double)MAX_POINTS)
         return INT64_MAX;
     for (int64_t limit = 5; limit > 2; limit--) {
         double some = 1;
         for (int i = 0; i < p->n; i++)
             some *= (double)(p->extent[i] < limit ? p->extent[i] : limit);
-        if (some <= 16 * MAX_POINTS)
+        if (some <= 16.0 * (double)MAX_POINTS)
             return limit;
     }
     return 2;

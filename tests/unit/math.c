@@ -99,7 +99,11 @@ static double sweep(const Function *f, uint64_t first, uint64_t step, float *whe
             in[n] = f32_of((uint32_t)(u < UINT64_C(1) << 32 ? u : first));
         kernel_run(k, K_EXACT, mem, &a);
         for (int i = 0; i < n; i++) {
-            double e = error_f32(out[i], f->judge(in[i]));
+            double exact = f->judge(in[i]);
+            float nearest = (float)exact;
+            if (memcmp(&nearest, &out[i], sizeof nearest) == 0 && worst >= 0.5)
+                continue; /* most of 2^32: rounded right */
+            double e = error_f32(out[i], exact);
             if (e > worst) {
                 worst = e;
                 *where = in[i];
