@@ -127,17 +127,3 @@ int gr_ok(gradc_error *e)
         *e = (gradc_error){.status = GRADC_OK, .position = -1};
     return GRADC_OK;
 }
-
-void gr_prefix(gradc_error *e, const char *prefix)
-{
-    if (e == NULL)
-        return;
-    char text[sizeof e->text];
-    memcpy(text, e->text, sizeof text);
-    size_t n = strlen(prefix);
-    if (n > sizeof text / 2)
-        n = sizeof text / 2;
-    memcpy(e->text, prefix, n);
-    snprintf(e->text + n, sizeof e->text - n, ": %.*s", (int)(sizeof text - n - 3), text);
-    make_printable(e->text, sizeof e->text);
-}

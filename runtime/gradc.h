@@ -48,7 +48,7 @@ extern "C" {
 /* Limits; each is refused at one more. Sizes of dimensions and products: 2^40, 2^47 bytes. */
 #define GRADC_MAX_LANES        256
 #define GRADC_MAX_HEADER_BYTES (16 << 20) /* safetensors header (the format allows 100 MB) */
-#define GRADC_MAX_TENSORS      1000000    /* per file */
+#define GRADC_MAX_TENSORS      1000000    /* per file; few headers of 16 MiB name so many */
 #define GRADC_MAX_NAME_BYTES   512        /* of a tensor in a file */
 #define GRADC_MAX_STRING_BYTES 65536      /* of a metadata key or value */
 #define GRADC_MAX_NPY_HEADER   10000      /* bytes, as numpy's own limit */

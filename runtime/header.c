@@ -271,13 +271,7 @@ int gr_header_parse(gradc_tensors *t, const char *json, int64_t n, int64_t data_
     json_t *root = json_loadb(json, (size_t)n, JSON_REJECT_DUPLICATES, &why);
     if (root == NULL)
         return bad_json(t, &why, n, e);
-    int status = GRADC_OK;
-    if (json_object_size(root) > GRADC_MAX_TENSORS)
-        status = gr_fail(e, GRADC_FORMAT, "%s: more than a million tensors", t->path);
-    else if (!make_room(&b, root, n))
-        status = gr_fail_memory(e, t->path, n);
-    else
-        status = take_all(&b, root);
+    int status = make_room(&b, root, n) ? take_all(&b, root) : gr_fail_memory(e, t->path, n);
     json_decref(root);
     if (status == GRADC_OK)
         status = sort_by_begin(t, e);

@@ -36,9 +36,6 @@ int gr_fail_memory(gradc_error *e, const char *what, int64_t bytes);
 /* Clears *e and returns GRADC_OK. */
 int gr_ok(gradc_error *e);
 
-/* Puts `prefix` and ": " before the text of *e. */
-void gr_prefix(gradc_error *e, const char *prefix);
-
 /* ---- memory.c: allocation by the table of hooks.h ---- */
 
 void *gr_alloc(int64_t bytes);                  /* uninitialised; NULL for 0 or failure */
@@ -46,7 +43,6 @@ void *gr_new(int64_t count, int64_t bytes);     /* zeroed, product checked */
 void *gr_aligned(int64_t bytes, int64_t align); /* uninitialised */
 void *gr_resize(void *old, int64_t bytes);
 void gr_free(void *memory);
-char *gr_copy_string(const char *s);
 
 /* Text that grows. A failed allocation sticks: later additions do nothing and `failed` says so. */
 typedef struct Text {

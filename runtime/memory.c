@@ -43,15 +43,6 @@ void gr_free(void *memory)
         gr_mem_ops.release(memory);
 }
 
-char *gr_copy_string(const char *s)
-{
-    size_t n = strlen(s) + 1;
-    char *copy = gr_alloc((int64_t)n);
-    if (copy != NULL)
-        memcpy(copy, s, n);
-    return copy;
-}
-
 void *gradc_alloc(int64_t bytes, int64_t align)
 {
     enum { LINE = 64 };

@@ -30,9 +30,9 @@ char *help_directory(void)
 
 const char *help_path(const char *directory, const char *name)
 {
-    static char paths[8][4400];
+    static char paths[64][4400];
     static int next;
-    char *p = paths[next++ % 8];
+    char *p = paths[next++ % 64];
     snprintf(p, sizeof paths[0], "%s/%s", directory, name);
     return p;
 }
@@ -147,7 +147,8 @@ static int fake_read(const void *g, int32_t tensor, void *out, size_t bytes)
 static int fake_write(void *g, int32_t tensor, const void *in, size_t bytes)
 {
     Fake *f = g;
-    if (f->broken || tensor < 0 || tensor >= FAKE_TENSORS || bytes != (size_t)tensors[tensor].bytes)
+    if (f->broken || f->read_only || tensor < 0 || tensor >= FAKE_TENSORS ||
+        bytes != (size_t)tensors[tensor].bytes)
         return GRADC_BAD_STATE;
     memcpy(f->value[tensor], in, bytes);
     return GRADC_OK;
@@ -155,7 +156,8 @@ static int fake_write(void *g, int32_t tensor, const void *in, size_t bytes)
 
 static const char *fake_error(const void *g)
 {
-    return ((const Fake *)g)->broken ? "the handle is in use" : "";
+    const Fake *f = g;
+    return f->broken ? "the handle is in use" : f->read_only ? NULL : "";
 }
 
 #define HASH "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcde"

@@ -29,7 +29,7 @@ enum { FAKE_TENSORS = 9 };
 
 typedef struct Fake {
     uint8_t *value[FAKE_TENSORS];
-    bool broken; /* reads and writes fail */
+    bool broken, read_only; /* reads and writes fail; writes fail */
     int reads;
     int change_at; /* the read of this number changes what it reads, 0: none */
 } Fake;

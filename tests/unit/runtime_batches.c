@@ -238,6 +238,20 @@ START_TEST(batches_refuse)
                      GRADC_BAD_ARGUMENT);
     ck_assert_int_eq(gradc_batches_open(many, GRADC_MAX_ARRAYS, &o, &b, &error), GRADC_OK);
     gradc_batches_close(b);
+    gradc_array empty, damaged = label;
+    int64_t none_of[1] = {0};
+    ck_assert_int_eq(gradc_array_make(GRADC_F32, 1, none_of, &empty, &error), GRADC_OK);
+    both[0] = &empty;
+    ck_assert_int_eq(gradc_batches_open(both, 1, &o, &b, &error), GRADC_BAD_ARGUMENT);
+    ck_assert_ptr_nonnull(strstr(error.text, "no rows"));
+    damaged.bytes--;
+    both[0] = &damaged;
+    ck_assert_int_eq(gradc_batches_open(both, 1, &o, &b, &error), GRADC_BAD_ARGUMENT);
+    ck_assert_int_eq(gradc_batches_open(NULL, 1, &o, &b, &error), GRADC_BAD_ARGUMENT);
+    ck_assert_int_eq(gradc_batches_open(many, 1, NULL, &b, &error), GRADC_BAD_ARGUMENT);
+    ck_assert_int_eq(gradc_batches_open(many, 1, &o, NULL, &error), GRADC_BAD_ARGUMENT);
+    o.rows = GRADC_MAX_DIM + 1;
+    ck_assert_int_eq(gradc_batches_open(many, 1, &o, &b, &error), GRADC_BAD_ARGUMENT);
     o.rows = 0;
     ck_assert_int_eq(gradc_batches_open(many, 1, &o, &b, &error), GRADC_BAD_ARGUMENT);
     o.rows = 4;
@@ -350,6 +364,21 @@ START_TEST(windows_refuse)
     o.context = 2;
     o.end = 10;
     ck_assert_int_eq(gradc_windows_open(&text, &o, &w, &error), GRADC_BAD_ARGUMENT);
+    static const int64_t parts[][4] = {/* rows, context, begin, end */
+                                       {0, 2, 0, 0}, {GRADC_MAX_DIM + 1, 2, 0, 0},
+                                       {1, 0, 0, 0}, {1, 2, -1, 5},
+                                       {1, 2, 5, 5}, {1, 2, 6, 5},
+                                       {1, 2, 7, 9}};
+    for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++) {
+        o.rows = parts[i][0];
+        o.context = parts[i][1];
+        o.begin = parts[i][2];
+        o.end = parts[i][3];
+        ck_assert_int_eq(gradc_windows_open(&text, &o, &w, &error), GRADC_BAD_ARGUMENT);
+    }
+    ck_assert_int_eq(gradc_windows_open(&text, NULL, &w, &error), GRADC_BAD_ARGUMENT);
+    ck_assert_int_eq(gradc_windows_open(&text, &o, NULL, &error), GRADC_BAD_ARGUMENT);
+    ck_assert_int_eq(gradc_windows_next(NULL, tokens, NULL, &rows), GRADC_BAD_ARGUMENT);
     o.struct_size = 1;
     ck_assert_int_eq(gradc_windows_open(&text, &o, &w, &error), GRADC_BAD_ABI);
     gradc_array_free(&text);

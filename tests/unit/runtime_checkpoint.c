@@ -10,7 +10,8 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "runtime/internal.h"
+#include "runtime/hooks.h"
+#include "runtime/safetensors.h"
 #include "support/runtime_help.h"
 
 static gradc_error error;
@@ -131,6 +132,87 @@ START_TEST(everything_that_does_not_fit_is_said_at_once)
 }
 END_TEST
 
+/* Twelve missing, twelve extra: five of each are named. */
+START_TEST(long_reports_are_cut)
+{
+    char *d = help_directory(), names[12][200];
+    const char *path = help_path(d, "w");
+    gradc_tensor list[12];
+    gradc_named extra[12];
+    gradc_model m = fake_model;
+    Fake *f = fake_new(1);
+    for (int i = 0; i < 12; i++) {
+        memset(names[i], 'a' + i, 199);
+        names[i][199] = '\0';
+        list[i] = fake_model.tensors[0];
+        list[i].name = names[i];
+        extra[i] = (gradc_named){.name = names[i] + 1, .rank = 1};
+    }
+    m.tensors = list;
+    m.n_tensors = 12;
+    ck_assert_int_eq(gradc_tensors_write(path, extra, 12, NULL, 0, &error), GRADC_OK);
+    ck_assert_int_eq(gradc_weights_load(&m, f, path, 0, &error), GRADC_MISMATCH);
+    ck_assert_ptr_nonnull(strstr(error.text, "the file lacks 'aaa"));
+    ck_assert_ptr_nonnull(strstr(error.text, "and 7 more"));
+    fake_free(f);
+    help_remove(d);
+}
+END_TEST
+
+/* A sealed file with metadata of our choice, and no tensors. */
+static void write_sealed(const char *path, const gradc_pair *pairs, int64_t n)
+{
+    Layout l = {.pairs = pairs, .n_pairs = n};
+    ck_assert_msg(gr_layout_make(&l, &error) == GRADC_OK, "%s", error.text);
+    gr_layout_seal(&l);
+    help_write(path, l.head.bytes, l.head.n);
+    gr_layout_free(&l);
+}
+
+/* Whole files with right checksums that do not say what a checkpoint must. */
+START_TEST(checkpoints_that_say_too_little)
+{
+    static const gradc_pair all[] = {
+        {GR_HEADER_CRC, "00000000"}, {GR_KIND, "checkpoint"}, {GR_FORMAT, "1"},
+        {"gradc.model", "fake"},     {"gradc.hash", "0"},     {"gradc.version", "0"},
+        {"gradc.step", "1"},         {"gradc.seed", "1"},     {"gradc.data.seed", "1"},
+        {"gradc.data.epoch", "-1"},  {"gradc.data.row", "1"},
+    };
+    static const char *const bad[] = {"", "x", "1x", "99999999999999999999", " 1", "2.0"};
+    enum { N = sizeof all / sizeof all[0] };
+    char *d = help_directory();
+    const char *path = help_path(d, "x");
+    gradc_checkpoint info = info_of(0);
+    gradc_pair some[N];
+    write_sealed(path, all, N);
+    ck_assert_msg(gradc_checkpoint_peek(path, &info, &error) == GRADC_OK, "%s", error.text);
+    ck_assert_int_eq(info.position.epoch, -1);
+    for (int without = 1; without < N; without++) {
+        int n = 0;
+        for (int i = 0; i < N; i++)
+            if (i != without)
+                some[n++] = all[i];
+        write_sealed(path, some, n);
+        ck_assert_int_eq(gradc_checkpoint_peek(path, &info, &error), GRADC_FORMAT);
+    }
+    for (size_t k = 0; k < sizeof bad / sizeof bad[0]; k++)
+        for (int i = 1; i < N; i++) {
+            if (i >= 3 && i <= 5)
+                continue; /* free text */
+            memcpy(some, all, sizeof all);
+            some[i].value = bad[k];
+            write_sealed(path, some, N);
+            ck_assert_int_eq(gradc_checkpoint_peek(path, &info, &error), GRADC_FORMAT);
+        }
+    memcpy(some, all, sizeof all);
+    some[2].value = "2";
+    write_sealed(path, some, N);
+    ck_assert_int_eq(gradc_checkpoint_peek(path, &info, &error), GRADC_FORMAT);
+    ck_assert_ptr_nonnull(strstr(error.text, "format 1"));
+    help_remove(d);
+}
+END_TEST
+
 START_TEST(models_are_checked)
 {
     Fake *f = fake_new(1);
@@ -144,15 +226,35 @@ START_TEST(models_are_checked)
     m = fake_model;
     m.struct_size = 16;
     ck_assert_int_eq(gradc_checkpoint_save(&m, f, "x", &info, 0, &error), GRADC_BAD_ABI);
-    m = fake_model;
-    m.read = NULL;
-    ck_assert_int_eq(gradc_checkpoint_load(&m, f, "x", &info, &error), GRADC_BAD_ARGUMENT);
+    for (int part = 0; part < 8; part++) {
+        m = fake_model;
+        m.name = part == 0 ? NULL : m.name;
+        m.hash = part == 1 ? NULL : m.hash;
+        m.version = part == 2 ? NULL : m.version;
+        m.read = part == 3 ? NULL : m.read;
+        m.write = part == 4 ? NULL : m.write;
+        m.error = part == 5 ? NULL : m.error;
+        m.tensors = part == 6 ? NULL : m.tensors;
+        m.n_tensors = part == 7 ? -1 : m.n_tensors;
+        ck_assert_int_eq(gradc_checkpoint_load(&m, f, "x", &info, &error), GRADC_BAD_ARGUMENT);
+    }
     gradc_tensor list[FAKE_TENSORS];
     memcpy(list, fake_model.tensors, sizeof list);
     list[2].bytes++;
     m = fake_model;
     m.tensors = list;
     ck_assert_int_eq(gradc_weights_save(&m, f, "x", &error), GRADC_BAD_ARGUMENT);
+    list[2].bytes--;
+    list[2].rank = 9;
+    ck_assert_int_eq(gradc_weights_save(&m, f, "x", &error), GRADC_BAD_ARGUMENT);
+    list[2].rank = -1;
+    ck_assert_int_eq(gradc_weights_load(&m, f, "/none", 0, &error), GRADC_IO);
+    list[2].rank = 1;
+    list[2].name = NULL;
+    ck_assert_int_eq(gradc_weights_save(&m, f, "x", &error), GRADC_BAD_ARGUMENT);
+    list[2].name = list[1].name; /* twice */
+    ck_assert_int_eq(gradc_weights_save(&m, f, "x", &error), GRADC_BAD_ARGUMENT);
+    ck_assert_ptr_nonnull(strstr(error.text, "two tensors"));
     ck_assert_int_eq(gradc_checkpoint_save(&fake_model, f, "x", NULL, 0, &error),
                      GRADC_BAD_ARGUMENT);
     ck_assert_int_eq(gradc_checkpoint_save(&fake_model, f, NULL, &info, 0, &error),
@@ -167,6 +269,13 @@ START_TEST(models_are_checked)
                      GRADC_BAD_STATE);
     ck_assert_ptr_nonnull(strstr(error.text, "in use"));
     f->broken = false;
+    ck_assert_int_eq(gradc_weights_save(&fake_model, f, help_path(d, "w"), &error), GRADC_OK);
+    f->read_only = true;
+    ck_assert_int_eq(gradc_weights_load(&fake_model, f, help_path(d, "w"), 0, &error),
+                     GRADC_BAD_STATE);
+    ck_assert_ptr_nonnull(strstr(error.text, "cannot put 'h.0.weight'"));
+    ck_assert_int_eq(unlink(help_path(d, "w")), 0);
+    f->read_only = false;
     f->reads = 0;
     f->change_at = 6; /* 4 tensors: the second pass meets other bytes */
     ck_assert_int_eq(gradc_weights_save(&fake_model, f, help_path(d, "x"), &error),
@@ -361,6 +470,11 @@ START_TEST(modes_and_links)
     must_save(path, a, 3);
     ck_assert(lstat(path, &st) == 0 && S_ISREG(st.st_mode));
     ck_assert(stat(other, &st) == 0 && st.st_size == 4);
+    if (geteuid() == 0) { /* the owner stays, as far as one may */
+        ck_assert_int_eq(chown(path, 1234, 1234), 0);
+        must_save(path, a, 4);
+        ck_assert(stat(path, &st) == 0 && st.st_uid == 1234 && st.st_gid == 1234);
+    }
     ck_assert_int_eq(mkfifo(help_path(d, "fifo"), 0600), 0);
     ck_assert_int_eq(save(help_path(d, "fifo"), a, 1), GRADC_IO);
     ck_assert_ptr_nonnull(strstr(error.text, "left alone"));
@@ -377,22 +491,71 @@ START_TEST(temporary_files_of_the_dead_are_removed)
 {
     char *d = help_directory();
     const char *path = help_path(d, "run.gck");
-    const char *foreign = help_path(d, "run.gck.gradc-00000000-999999-0123456789abcdef");
+    static const char *const foreign[] = {
+        "run.gck.gradc-00000000-999999-0123456789abcdef",
+        "run.gck.gradc-",
+        "run.gck.gradc-zz",
+        "run.gck.gradc-ffffffffffffffffffff-1-0123456789abcdef",
+        "run.gck.gradcx",
+        "run.gckx",
+    };
+    enum { FOREIGN = sizeof foreign / sizeof foreign[0] };
     Fake *a = fake_new(1);
-    help_write(foreign, "of another machine", 18);
+    for (int i = 0; i < FOREIGN; i++)
+        help_write(help_path(d, foreign[i]), "of somebody else", 16);
     pid_t child = fork();
     if (child == 0)
         for (int i = 0;; i++)
             save(path, a, i);
-    for (int i = 0; i < 20000 && help_entries(d) < 4; i++)
+    for (int i = 0; i < 20000 && help_entries(d) < FOREIGN + 3; i++)
         usleep(50);
     kill(child, SIGKILL);
     waitpid(child, NULL, 0);
     must_save(path, a, 5);
     must_save(path, a, 6);
-    ck_assert_int_eq(help_entries(d), 3);
-    ck_assert_int_eq(access(foreign, F_OK), 0);
+    ck_assert_int_eq(help_entries(d), FOREIGN + 2);
+    for (int i = 0; i < FOREIGN; i++)
+        ck_assert_int_eq(access(help_path(d, foreign[i]), F_OK), 0);
     must_load(path, a, 6, false);
+    fake_free(a);
+    help_remove(d);
+}
+END_TEST
+
+static ssize_t nothing_read(int fd, void *bytes, size_t n)
+{
+    (void)fd;
+    (void)bytes;
+    (void)n;
+    return 0;
+}
+
+static ssize_t nothing_written(int fd, const void *bytes, size_t n)
+{
+    (void)fd;
+    (void)bytes;
+    (void)n;
+    return 0;
+}
+
+/* A file that gets shorter while it is read, a device that takes nothing. */
+START_TEST(nothing_read_and_nothing_written)
+{
+    char *d = help_directory();
+    const char *path = help_path(d, "run.gck");
+    Fake *a = fake_new(1);
+    FileOps ops = gr_file_ops;
+    gradc_checkpoint info;
+    must_save(path, a, 1);
+    gr_file_ops.read = nothing_read;
+    ck_assert_int_eq(load(path, a, &info), GRADC_FORMAT);
+    ck_assert_ptr_nonnull(strstr(error.text, "too early"));
+    gr_file_ops = ops;
+    gr_file_ops.write = nothing_written;
+    ck_assert_int_eq(save(path, a, 2), GRADC_IO);
+    gr_file_ops = ops;
+    must_load(path, a, 1, false);
+    ck_assert_int_eq(help_entries(d), 1);
     fake_free(a);
     help_remove(d);
 }
@@ -453,6 +616,8 @@ Suite *suite_runtime_checkpoint(void)
     tcase_set_timeout(c, 300);
     tcase_add_test(c, weights_round_trip);
     tcase_add_test(c, everything_that_does_not_fit_is_said_at_once);
+    tcase_add_test(c, long_reports_are_cut);
+    tcase_add_test(c, checkpoints_that_say_too_little);
     tcase_add_test(c, models_are_checked);
     tcase_add_test(c, checkpoint_round_trip);
     tcase_add_test(c, a_damaged_file_gives_way_to_the_one_before);
@@ -461,6 +626,7 @@ Suite *suite_runtime_checkpoint(void)
     tcase_add_loop_test(c, every_truncation_and_every_flip_is_refused, 0, 2);
     tcase_add_test(c, modes_and_links);
     tcase_add_test(c, temporary_files_of_the_dead_are_removed);
+    tcase_add_test(c, nothing_read_and_nothing_written);
     tcase_add_test(c, kill_nine);
     suite_add_tcase(s, c);
     return s;

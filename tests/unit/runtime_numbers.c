@@ -188,6 +188,26 @@ START_TEST(casts)
     gradc_array_free(&b);
     ck_assert_int_eq(gradc_array_cast(&a, 99, &b, &e), GRADC_BAD_ARGUMENT);
     gradc_array_free(&a);
+    a = make(GRADC_I32, 1, 2, 0);
+    ((int32_t *)a.data)[1] = -5;
+    ck_assert_int_eq(gradc_array_cast(&a, GRADC_I64, &b, &e), GRADC_OK);
+    ck_assert(((int64_t *)b.data)[0] == 0 && ((int64_t *)b.data)[1] == -5);
+    gradc_array_free(&b);
+    ck_assert_int_eq(gradc_array_cast(&a, GRADC_BOOL, &b, &e), GRADC_OK);
+    ck_assert(memcmp(b.data, "\0\1", 2) == 0);
+    gradc_array_free(&b);
+    ck_assert_int_eq(gradc_array_cast(&a, GRADC_I32, &b, &e), GRADC_OK);
+    ck_assert(memcmp(a.data, b.data, 8) == 0);
+    gradc_array_free(&b);
+    gradc_array_free(&a);
+    a = make(GRADC_F64, 1, 2, 0);
+    ((double *)a.data)[0] = 0x1p63;
+    ck_assert_int_eq(gradc_array_cast(&a, GRADC_I64, &b, &e), GRADC_RANGE);
+    ((double *)a.data)[0] = -0x1.8p63;
+    ck_assert_int_eq(gradc_array_cast(&a, GRADC_I64, &b, &e), GRADC_RANGE);
+    ((double *)a.data)[0] = 3e9;
+    ck_assert_int_eq(gradc_array_cast(&a, GRADC_I32, &b, &e), GRADC_RANGE);
+    gradc_array_free(&a);
 }
 END_TEST
 
@@ -226,6 +246,27 @@ START_TEST(cutting_arrays)
     gradc_array_free(&a);
     gradc_array_free(&a);
     gradc_array_free(NULL);
+    gradc_array none = {0};
+    ck_assert_int_eq(gradc_array_rows(&none, 0, 0, &b, &e), GRADC_BAD_ARGUMENT);
+    ck_assert_int_eq(gradc_array_make(GRADC_F32, 0, NULL, &a, &e), GRADC_OK);
+    ck_assert_int_eq(gradc_array_rows(&a, 0, 1, &b, &e), GRADC_BAD_ARGUMENT); /* a scalar */
+    ck_assert_int_eq(gradc_array_columns(&a, 0, 1, &b, &e), GRADC_BAD_ARGUMENT);
+    ck_assert_int_eq(gradc_array_columns(NULL, 0, 1, &b, &e), GRADC_BAD_ARGUMENT);
+    ck_assert_int_eq(gradc_array_cast(NULL, GRADC_F32, &b, &e), GRADC_BAD_ARGUMENT);
+    ck_assert_int_eq(gradc_array_cast(&a, GRADC_F32, NULL, &e), GRADC_BAD_ARGUMENT);
+    ck_assert_int_eq(gradc_array_reshape(NULL, 0, NULL, &e), GRADC_BAD_ARGUMENT);
+    ck_assert_int_eq(gradc_array_reshape(&a, 1, NULL, &e), GRADC_BAD_ARGUMENT);
+    ck_assert_int_eq(gradc_array_reshape(&a, 9, shape, &e), GRADC_BAD_ARGUMENT);
+    gradc_array_free(&a);
+    int64_t empty[2] = {0, 3}, open_empty[2] = {-1, 0};
+    ck_assert_int_eq(gradc_array_make(GRADC_F32, 2, empty, &a, &e), GRADC_OK);
+    ck_assert_int_eq(gradc_array_columns(&a, 0, 2, &b, &e), GRADC_OK);
+    ck_assert(b.elems == 0 && b.shape[1] == 2);
+    ck_assert_int_eq(gradc_array_reshape(&a, 2, open_empty, &e), GRADC_OK); /* [1,0] */
+    gradc_array_free(&a);
+    ck_assert_int_eq(gradc_array_make(GRADC_F32, 1, NULL, &a, &e), GRADC_BAD_ARGUMENT);
+    ck_assert_int_eq(gradc_array_make(GRADC_F32, -1, NULL, &a, &e), GRADC_BAD_ARGUMENT);
+    ck_assert_int_eq(gradc_array_make(GRADC_F32, 0, NULL, NULL, &e), GRADC_BAD_ARGUMENT);
     int64_t huge[1] = {GRADC_MAX_DIM + 1};
     ck_assert_int_eq(gradc_array_make(GRADC_U8, 1, huge, &a, &e), GRADC_BAD_ARGUMENT);
     ck_assert_int_eq(gradc_array_make(GRADC_U8, 9, huge, &a, &e), GRADC_BAD_ARGUMENT);
@@ -269,6 +310,9 @@ START_TEST(numbers_are_read_as_strtod_reads_them)
         "0.0000e-5",
         "123456789012345678901234567890",
         "3.14159265358979323846264338327950288",
+        "1e-99999999999",
+        "-0.0e99999999999",
+        "00e7",
         "9007199254740992.99999999999999999999999999999999999999999999999999999999999999999999",
         "000000000000000000000000000000000000000001",
         "1e-400",
@@ -296,6 +340,8 @@ START_TEST(numbers_are_read_as_strtod_reads_them)
     for (size_t i = 0; i < sizeof none / sizeof none[0]; i++)
         ck_assert_int_eq(gr_parse_number(none[i], (int64_t)strlen(none[i]), &v), 0);
     ck_assert_int_eq(gr_parse_number("1e400", 5, &v), -1);
+    ck_assert_int_eq(gr_parse_number("1e999999999999", 14, &v), -1);
+    ck_assert_int_eq(gr_parse_number("1E+", 3, &v), 1);
     ck_assert_int_eq(gr_parse_number("1e", 2, &v), 1);
     ck_assert_int_eq(gr_parse_number("0x10", 4, &v), 1);
     ck_assert_int_eq(gr_parse_number("1.2.3", 5, &v), 3);
@@ -333,6 +379,9 @@ START_TEST(numbers_are_written_to_read_back)
     ck_assert_str_eq(gradc_format(s, sizeof s, NAN, 0), "nan");
     ck_assert_str_eq(gradc_format(s, sizeof s, -INFINITY, 4), "-inf");
     ck_assert_str_eq(gradc_format(s, 4, 0.123456, 0), "0.1");
+    ck_assert_str_eq(gradc_format(s, sizeof s, 0.1, 99), "0.10000000000000001");
+    strcpy(s, "kept");
+    ck_assert_str_eq(gradc_format(s, 0, 1, 0), "kept");
     ck_assert_str_eq(gradc_format(s, sizeof s, DBL_MAX, 0), "1.7976931348623157e+308");
     uint64_t state = 9;
     for (int i = 0; i < 20000; i++) {
@@ -383,9 +432,11 @@ START_TEST(statuses_have_words)
     }
     gr_fail(&e, GRADC_IO, "a\nb\x1b[31m");
     ck_assert_str_eq(e.text, "a?b?[31m");
-    gr_prefix(&e, "file");
-    ck_assert_str_eq(e.text, "file: a?b?[31m");
     ck_assert_int_eq(gr_fail(NULL, GRADC_IO, "x"), GRADC_IO);
+    ck_assert_int_eq(gr_fail_at(NULL, GRADC_IO, 3, "x"), GRADC_IO);
+    ck_assert_int_eq(gr_fail_system(NULL, 2, "x"), GRADC_IO);
+    ck_assert_int_eq(gr_fail_memory(NULL, "x", 1), GRADC_MEMORY);
+    ck_assert_int_eq(gr_ok(NULL), GRADC_OK);
 }
 END_TEST
 

@@ -7,6 +7,7 @@
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -236,6 +237,34 @@ START_TEST(workers_are_pinned_and_the_caller_is_not)
 }
 END_TEST
 
+/* Sanitizers need more address space than this test leaves. */
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define SANITIZED 1
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
+#define SANITIZED 1
+#endif
+#endif
+
+#ifndef SANITIZED
+START_TEST(too_few_threads_to_be_had)
+{
+    pid_t child = fork();
+    if (child == 0) {
+        gradc_pool *p;
+        gradc_error e;
+        struct rlimit most = {256 << 20, 256 << 20}; /* 255 stacks of 1 MiB and more do not fit */
+        setrlimit(RLIMIT_AS, &most);
+        int status = gradc_pool_open(GRADC_MAX_LANES, 0, &p, &e);
+        _exit(status == GRADC_MEMORY && p == NULL && strstr(e.text, "of 255 threads") ? 0 : 1);
+    }
+    int status = -1;
+    waitpid(child, &status, 0);
+    ck_assert_int_eq(status, 0);
+}
+END_TEST
+#endif
+
 START_TEST(limits_and_options)
 {
     gradc_error e;
@@ -278,6 +307,9 @@ Suite *suite_runtime_pool(void)
     tcase_add_loop_test(c, a_child_works_alone, 0, CASES);
     tcase_add_test(c, one_core_is_enough);
     tcase_add_test(c, workers_are_pinned_and_the_caller_is_not);
+#ifndef SANITIZED
+    tcase_add_test(c, too_few_threads_to_be_had);
+#endif
     tcase_add_test(c, limits_and_options);
     suite_add_tcase(s, c);
     return s;

@@ -4,8 +4,10 @@
 #include <jansson.h>
 #include <math.h>
 #include <stdbool.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include "runtime/gradc.h"
@@ -154,12 +156,54 @@ START_TEST(reports_and_quiet)
     gradc_progress_close(NULL);
     gradc_progress_options o = {.struct_size = sizeof o, .mode = 9};
     ck_assert_int_eq(gradc_progress_open(&o, &p, NULL), GRADC_BAD_ARGUMENT);
+    ck_assert_int_eq(gradc_progress_open(NULL, &p, NULL), GRADC_BAD_ARGUMENT);
+    ck_assert_int_eq(gradc_progress_open(&o, NULL, NULL), GRADC_BAD_ARGUMENT);
     o.struct_size = 3;
     ck_assert_int_eq(gradc_progress_open(&o, &p, NULL), GRADC_BAD_ABI);
     o = (gradc_progress_options){.struct_size = sizeof o}; /* no file: quiet */
     ck_assert_int_eq(gradc_progress_open(&o, &p, NULL), GRADC_OK);
     steps(p, 1, 3);
     gradc_progress_close(p);
+}
+END_TEST
+
+/* A terminal of 40 columns: the line is cut, and never longer than the terminal is wide. */
+START_TEST(a_terminal_is_recognised)
+{
+    int master = posix_openpt(O_RDWR | O_NOCTTY);
+    if (master < 0 || grantpt(master) != 0 || unlockpt(master) != 0) {
+        printf("skipped: runtime_progress: no pseudo terminal here\n");
+        return;
+    }
+    FILE *out = fopen(ptsname(master), "w");
+    ck_assert_ptr_nonnull(out);
+    struct winsize size = {.ws_row = 24, .ws_col = 40};
+    ck_assert_int_eq(ioctl(master, TIOCSWINSZ, &size), 0);
+    gradc_progress *p;
+    gradc_progress_options o = {
+        .struct_size = sizeof o, .out = out, .steps = 100000, .metric = "accuracy"};
+    ck_assert_int_eq(gradc_progress_open(&o, &p, NULL), GRADC_OK);
+    gradc_progress_values v = {.epoch = 1, .step = 1, .samples = 64, .loss = 0.123456, .metric = 1};
+    gradc_progress_step(p, &v);
+    usleep(110000);
+    v.loss = NAN; /* a shorter line: blanks over the rest of the last */
+    v.metric = NAN;
+    v.samples = 0;
+    gradc_progress_step(p, &v);
+    gradc_progress_close(p);
+    char text[1000];
+    ssize_t n = read(master, text, sizeof text - 1);
+    ck_assert_int_gt(n, 0);
+    text[n] = '\0';
+    ck_assert_msg(strstr(text, "\repoch 1  step 1/100000  loss 0.1235  ac") != NULL, "%s", text);
+    int longest = 0, length = 0;
+    for (ssize_t i = 0; i < n; i++) {
+        length = text[i] == '\r' || text[i] == '\n' ? 0 : length + 1;
+        longest = length > longest ? length : longest;
+    }
+    ck_assert_int_eq(longest, 39);
+    fclose(out);
+    close(master);
 }
 END_TEST
 
@@ -193,6 +237,7 @@ Suite *suite_runtime_progress(void)
     tcase_add_test(c, a_changing_line);
     tcase_add_test(c, json_lines);
     tcase_add_test(c, reports_and_quiet);
+    tcase_add_test(c, a_terminal_is_recognised);
     tcase_add_test(c, time_left_of_a_resumed_run);
     suite_add_tcase(s, c);
     return s;

@@ -173,6 +173,15 @@ START_TEST(npy_truncations_and_flips)
     }
     ck_assert_int_eq(parse_npy(&f, &a), GRADC_OK);
     gradc_array_free(&a);
+    f = npy_of(3, NPY("<f4", "False", "(2, 10)"), 80);
+    whole = f.n;
+    for (f.n = 0; f.n < whole; f.n++)
+        ck_assert_int_eq(parse_npy(&f, &a), GRADC_FORMAT);
+    ck_assert_int_eq(gradc_npy_parse("x", NULL, 1, &a, &error), GRADC_BAD_ARGUMENT);
+    ck_assert_int_eq(gradc_npy_parse(NULL, "", 0, &a, &error), GRADC_BAD_ARGUMENT);
+    ck_assert_int_eq(gradc_npy_parse("x", "", 0, NULL, &error), GRADC_BAD_ARGUMENT);
+    ck_assert_int_eq(gradc_npy_parse("x", NULL, 0, &a, &error), GRADC_FORMAT);
+    ck_assert_int_eq(gradc_npy_read("x", NULL, &error), GRADC_BAD_ARGUMENT);
 }
 END_TEST
 
@@ -201,6 +210,9 @@ START_TEST(npy_round_trip)
     ck_assert_int_eq(help_entries(d), 1);
     help_remove(d);
     ck_assert_int_eq(gradc_npy_write("x", NULL, &error), GRADC_BAD_ARGUMENT);
+    gradc_array no_data = {.dtype = GRADC_F32, .rank = 1, .shape = {2}}, no_rank = {.rank = 9};
+    ck_assert_int_eq(gradc_npy_write("x", &no_data, &error), GRADC_BAD_ARGUMENT);
+    ck_assert_int_eq(gradc_npy_write("x", &no_rank, &error), GRADC_BAD_ARGUMENT);
 }
 END_TEST
 
@@ -270,6 +282,9 @@ START_TEST(idx_truncations_flips_and_limits)
     ranks[3] = 9;
     ck_assert_int_eq(parse_idx(ranks, sizeof ranks, &a), GRADC_FORMAT);
     uint8_t huge[20] = {0, 0, 14, 4};
+    ck_assert_int_eq(gradc_idx_parse("x", NULL, 1, &a, &error), GRADC_BAD_ARGUMENT);
+    ck_assert_int_eq(gradc_idx_parse(NULL, "", 0, &a, &error), GRADC_BAD_ARGUMENT);
+    ck_assert_int_eq(gradc_idx_parse("x", "", 0, NULL, &error), GRADC_BAD_ARGUMENT);
     memset(huge + 4, 0xff, 16);
     ck_assert_int_eq(parse_idx(huge, sizeof huge, &a), GRADC_FORMAT);
 }
@@ -333,6 +348,10 @@ START_TEST(csv_bad)
         {"1,2\n3,1e400\n", 2, 2, "range of a double"},
         {"1,2\n3,1e39\n", 2, 2, "range of f32"},
         {"1,2\n\"3\",4\n", 2, 1, "not a number"},
+        {"1,2\n3,a text that is far too long to be shown whole\n", 2, 2, "too long to '"},
+        {"1 2\n3 4 5\n", 2, 3, "more"},
+        {"1 2\n3 4x\n", 2, 2, "not a number"},
+        {"a b\n", 2, 0, "after the header"},
         {"1,5;2,5\n3,5;4,5\n", 2, 1, "not a number: '3,5'"},
         {"1\n2,3\n", 2, 2, "more"},
         {"1 2\n3\0504\n", 2, 1, "not a number"},
@@ -374,6 +393,22 @@ START_TEST(csv_options)
     o.struct_size = 8;
     ck_assert_int_eq(parse_csv("1\n", &o, &a), GRADC_BAD_ABI);
     ck_assert_int_eq(gradc_csv_parse("x", NULL, 3, NULL, &a, &error), GRADC_BAD_ARGUMENT);
+    ck_assert_int_eq(gradc_csv_parse(NULL, "1", 1, NULL, &a, &error), GRADC_BAD_ARGUMENT);
+    ck_assert_int_eq(gradc_csv_parse("x", "1", 1, NULL, NULL, &error), GRADC_BAD_ARGUMENT);
+    ck_assert_int_eq(gradc_csv_parse("x", "1,x", 3, NULL, &a, NULL), GRADC_FORMAT);
+    o = (gradc_csv_options){.struct_size = sizeof o, .separator = -3};
+    ck_assert_int_eq(parse_csv("1\n", &o, &a), GRADC_BAD_ARGUMENT);
+    o.separator = 300;
+    ck_assert_int_eq(parse_csv("1\n", &o, &a), GRADC_BAD_ARGUMENT);
+    o.separator = '\t';
+    o.header = 1;
+    ck_assert_int_eq(parse_csv("a\tb\n1\t2\n", &o, &a), GRADC_OK);
+    gradc_array_free(&a);
+    o.header = -2;
+    ck_assert_int_eq(parse_csv("1\n", &o, &a), GRADC_BAD_ARGUMENT);
+    o = (gradc_csv_options){.struct_size = sizeof o, .header = -1, .separator = ','};
+    ck_assert_int_eq(parse_csv("1,2\n", &o, &a), GRADC_OK);
+    gradc_array_free(&a);
 }
 END_TEST
 

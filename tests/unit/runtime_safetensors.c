@@ -325,8 +325,39 @@ START_TEST(what_cannot_be_written)
     ck_assert_int_eq(gradc_tensors_write("x", two, -1, NULL, 0, &error), GRADC_BAD_ARGUMENT);
     ck_assert_int_eq(gradc_tensors_write("x", two, GRADC_MAX_TENSORS + 1, NULL, 0, &error),
                      GRADC_BAD_ARGUMENT);
+    ck_assert_int_eq(gradc_tensors_write("x", NULL, 1, NULL, 0, &error), GRADC_BAD_ARGUMENT);
+    ck_assert_int_eq(gradc_tensors_write("x", two, 1, NULL, 1, &error), GRADC_BAD_ARGUMENT);
+    ck_assert_int_eq(gradc_tensors_write("x", two, 1, same, -1, &error), GRADC_BAD_ARGUMENT);
+    same[1] = (gradc_pair){"v", NULL};
+    ck_assert_int_eq(gradc_tensors_write("x", two, 1, same, 2, &error), GRADC_BAD_ARGUMENT);
+    two[1] = tensor(NULL, GRADC_F32, NULL, 1, 0, 0);
+    ck_assert_int_eq(gradc_tensors_write("x", two, 2, NULL, 0, &error), GRADC_BAD_ARGUMENT);
     ck_assert_int_eq(gradc_tensors_write(NULL, two, 1, NULL, 0, &error), GRADC_BAD_ARGUMENT);
     ck_assert_int_eq(gradc_tensors_write("", two, 1, NULL, 0, &error), GRADC_BAD_ARGUMENT);
+}
+END_TEST
+
+START_TEST(written_header_limit)
+{
+    enum { N = 300000 };
+    gradc_named *list = calloc(N, sizeof *list);
+    char *names = malloc(8 * N);
+    for (int i = 0; i < N; i++) {
+        snprintf(names + 8 * i, 8, "%d", i);
+        list[i] = tensor(names + 8 * i, GRADC_F32, NULL, 1, 0, 0);
+    }
+    ck_assert_int_eq(gradc_tensors_write("/none/x", list, N, NULL, 0, &error), GRADC_BAD_ARGUMENT);
+    ck_assert_ptr_nonnull(strstr(error.text, "16777216"));
+    char *d = help_directory();
+    gradc_tensors *t;
+    ck_assert_int_eq(gradc_tensors_write(help_path(d, "x"), list, N / 2, NULL, 0, &error),
+                     GRADC_OK);
+    ck_assert_int_eq(gradc_tensors_read(help_path(d, "x"), &t, &error), GRADC_OK);
+    ck_assert(gradc_tensors_count(t) == N / 2 && gradc_tensors_find(t, "149999") != NULL);
+    gradc_tensors_free(t);
+    help_remove(d);
+    free(list);
+    free(names);
 }
 END_TEST
 
@@ -405,6 +436,7 @@ Suite *suite_runtime_safetensors(void)
     tcase_add_test(c, bytes_of_the_reference);
     tcase_add_test(c, round_trip);
     tcase_add_test(c, what_cannot_be_written);
+    tcase_add_test(c, written_header_limit);
     tcase_add_test(c, every_truncation_is_refused);
     tcase_add_test(c, every_header_flip_is_refused_or_only_renames);
     tcase_add_test(c, arguments_and_paths);
