@@ -115,7 +115,8 @@ static int load_one(const Selection *s, void *g, const char *path, gradc_checkpo
     return status;
 }
 
-/* `why` is what was wrong with `path`. */
+/* `why` is what was wrong with `path`. Out of memory says nothing of the file before it, so that is
+ * then the status. */
 static int load_previous(const Selection *s, void *g, const char *path, gradc_checkpoint *info,
                          const gradc_error *why, gradc_error *e)
 {
@@ -127,13 +128,14 @@ static int load_previous(const Selection *s, void *g, const char *path, gradc_ch
     if (status == GRADC_OK) {
         info->from_previous = 1;
         gr_fail(e, GRADC_OK, "took %.200s, because: %.600s", previous, why->text);
-    } else if (e != NULL) {
-        *e = *why;
-        size_t n = strlen(e->text);
-        snprintf(e->text + n, sizeof e->text - n, "; and %.300s", second.text);
+    } else {
+        status = status == GRADC_MEMORY ? status : why->status;
+        gr_fail_at(e, status, why->position, "%.600s; and %.300s", why->text, second.text);
+        if (e != NULL)
+            e->system = why->system;
     }
     gr_free(previous);
-    return status == GRADC_OK ? GRADC_OK : why->status;
+    return status;
 }
 
 int gradc_checkpoint_load(const gradc_model *m, void *g, const char *path, gradc_checkpoint *info,

@@ -180,7 +180,7 @@ static bool store_integer(int32_t dtype, void *out, int64_t i, Element x)
         return true;
     }
     if (!x.integer) {
-        if (!(x.real > -0x1p63 && x.real < 0x1p63))
+        if (!(x.real >= -0x1p63 && x.real < 0x1p63))
             return false;
         v = (int64_t)x.real;
     }

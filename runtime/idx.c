@@ -91,7 +91,7 @@ int gradc_idx_parse(const char *name, const void *bytes, size_t size, gradc_arra
                     gradc_error *e)
 {
     gradc_array a = {0};
-    Kind kind;
+    Kind kind = {0};
     int64_t elems, memory, need, n = (int64_t)size;
     if (out == NULL || name == NULL || (size > 0 && bytes == NULL) || size > INT64_MAX)
         return gr_fail(e, GRADC_BAD_ARGUMENT, "gradc_idx_parse: an argument is missing");

@@ -225,7 +225,7 @@ static void progress(Machine *m)
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
 {
     Machine m = {.code = data, .n = n};
-    for (int calls = 0; m.at < m.n && calls < 200; calls++) {
+    for (int calls = 0; m.at < m.n && calls < 64; calls++) {
         uint8_t op = byte(&m) % 16;
         if (op < 6)
             arrays(&m, op);

@@ -101,6 +101,13 @@ static void after_load(int status)
     fake_free(untouched);
 }
 
+/* The file is damaged: the one before it is loaded, or nothing. */
+static void before_previous(void)
+{
+    before_load();
+    help_write(in("run.gck"), "damaged", 7);
+}
+
 static int op_weights_save(void)
 {
     return gradc_weights_save(&fake_model, new, in("w"), &error);
@@ -274,6 +281,7 @@ static const Operation operations[] = {
     {"first checkpoint", NULL, op_checkpoint_first, after_first},
     {"checkpoint over another", before_again, op_checkpoint_first, after_again},
     {"load checkpoint", before_load, op_checkpoint_load, after_load},
+    {"load the checkpoint before", before_previous, op_checkpoint_load, after_load},
     {"save weights", before_weights, op_weights_save, after_weights_save},
     {"load weights", before_weights, op_weights_load, after_weights_load},
     {"load weights with casts", before_cast, op_cast_load, after_cast},

@@ -203,6 +203,10 @@ START_TEST(casts)
     a = make(GRADC_F64, 1, 2, 0);
     ((double *)a.data)[0] = 0x1p63;
     ck_assert_int_eq(gradc_array_cast(&a, GRADC_I64, &b, &e), GRADC_RANGE);
+    ((double *)a.data)[0] = -0x1p63;
+    ck_assert_int_eq(gradc_array_cast(&a, GRADC_I64, &b, &e), GRADC_OK);
+    ck_assert_int_eq(((int64_t *)b.data)[0], INT64_MIN);
+    gradc_array_free(&b);
     ((double *)a.data)[0] = -0x1.8p63;
     ck_assert_int_eq(gradc_array_cast(&a, GRADC_I64, &b, &e), GRADC_RANGE);
     ((double *)a.data)[0] = 3e9;
