@@ -1,0 +1,100 @@
+/* Random numbers. With a shape it is a draw, new in every step; without one it is an
+ * initialiser, to which the parameter gives its shape. */
+#include "eval.h"
+
+static bool number_or(Build *b, const CallArgs *c, int i, double otherwise, double *out)
+{
+    *out = otherwise;
+    return c->value[i] == NULL || want_number(b, c->value[i], c->at[i], "this", out);
+}
+
+static bool drawn_type(Build *b, const CallArgs *c, int i, DType *t)
+{
+    *t = F32;
+    if (c->value[i] == NULL)
+        return true;
+    if (!want_dtype(b, c->value[i], c->at[i], t))
+        return false;
+    if (dtype_is_float(*t))
+        return true;
+    complain(b, E0209, c->at[i], "only floats are drawn, not %s", dtype_name(*t));
+    return false;
+}
+
+/* low + by * draw */
+static const Value *drawn(Build *b, const CallArgs *c, OpId op, double low, double by)
+{
+    int64_t dim[MAX_RANK];
+    int rank;
+    DType t;
+    if (!want_shape(b, c->value[0], c->at[0], dim, &rank) || !drawn_type(b, c, 1, &t))
+        return &value_poison;
+    Ref x = draw(b, op, type_make(t, rank, dim), c->call->span);
+    if (by != 1 && x != NONE)
+        x = g_scale(b->g, x, by);
+    if (low != 0 && x != NONE) {
+        Ref base = g_full(b->g, *type_of(b->g, x), low);
+        x = g_add(b->g, x, base);
+    }
+    return made(b, x);
+}
+
+static const Value *shape_or_init(Build *b, const CallArgs *c, InitKind kind, double x, double y)
+{
+    if (c->value[0] == NULL && !b->in_init && b->frame->module != b->m->prelude) {
+        Diag *d =
+            complain(b, E0112, c->call->span, "`%s` is not given its argument `shape`", c->name);
+        diag_help(b->cx, d,
+                  "as in `%s(shape(x))`; without one it is the first value of a parameter",
+                  c->name);
+        return &value_poison;
+    }
+    return value_init(&b->arena, kind, x, y);
+}
+
+static const Value *bi_uniform(Build *b, const CallArgs *c)
+{
+    double low, high;
+    if (!number_or(b, c, 2, 0, &low) || !number_or(b, c, 3, 1, &high))
+        return &value_poison;
+    if (c->value[0] == NULL || b->in_init)
+        return shape_or_init(b, c, INIT_UNIFORM, low, high);
+    return drawn(b, c, OP_uniform, low, high - low);
+}
+
+static const Value *bi_normal(Build *b, const CallArgs *c)
+{
+    double mean, std;
+    if (!number_or(b, c, 2, 0, &mean) || !number_or(b, c, 3, 1, &std))
+        return &value_poison;
+    if (c->value[0] == NULL || b->in_init)
+        return shape_or_init(b, c, INIT_NORMAL, mean, std);
+    return drawn(b, c, OP_normal, mean, std);
+}
+
+/* True with probability p. */
+static const Value *bi_bernoulli(Build *b, const CallArgs *c)
+{
+    int64_t dim[MAX_RANK];
+    int rank;
+    double p;
+    if (!want_shape(b, c->value[0], c->at[0], dim, &rank) ||
+        !want_number(b, c->value[1], c->at[1], "a probability", &p))
+        return &value_poison;
+    if (!(p >= 0 && p <= 1)) {
+        complain(b, E0208, c->at[1], "a probability lies in 0..1, and this is %s",
+                 value_text(&b->cx->perm, c->value[1]));
+        return &value_poison;
+    }
+    Type t = type_make(F32, rank, dim);
+    Ref x = draw(b, OP_uniform, t, c->call->span);
+    Ref limit = g_full(b->g, t, p);
+    return made(b, x == NONE ? NONE : g_binary(b->g, OP_lt, x, limit));
+}
+
+const Builtin builtin_draw_table[] = {
+    {"uniform", "shape?, type?, low?, high?", bi_uniform},
+    {"normal", "shape?, type?, mean?, std?", bi_normal},
+    {"bernoulli", "shape, p", bi_bernoulli},
+    {NULL, NULL, NULL},
+};

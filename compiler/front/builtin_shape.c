@@ -1,0 +1,542 @@
+/* Functions of shapes: sizes as constants, and views. */
+#include "eval.h"
+
+#include <string.h>
+
+/* ---- constants ---------------------------------------------------------------------- */
+
+static bool shape_wanted(Build *b, const CallArgs *c, int64_t *dim, int *rank)
+{
+    *rank = shape_of(c->value[0], dim);
+    if (*rank >= 0)
+        return true;
+    complain(b, E0209, c->at[0], "`%s` takes a tensor, and this is %s", c->name,
+             value_kind_text(c->value[0]));
+    return false;
+}
+
+static const Value *bi_dim(Build *b, const CallArgs *c)
+{
+    int64_t dim[MAX_RANK];
+    int rank, axis;
+    if (!shape_wanted(b, c, dim, &rank) || !want_axis(b, c->value[1], c->at[1], rank, &axis))
+        return &value_poison;
+    return value_int(&b->arena, dim[axis]);
+}
+
+static const Value *bi_shape(Build *b, const CallArgs *c)
+{
+    int64_t dim[MAX_RANK];
+    int rank;
+    return shape_wanted(b, c, dim, &rank) ? value_ints(&b->arena, dim, rank) : &value_poison;
+}
+
+static const Value *bi_rank(Build *b, const CallArgs *c)
+{
+    int64_t dim[MAX_RANK];
+    int rank;
+    return shape_wanted(b, c, dim, &rank) ? value_int(&b->arena, rank) : &value_poison;
+}
+
+static const Value *bi_size(Build *b, const CallArgs *c)
+{
+    int64_t dim[MAX_RANK], n = 1;
+    int rank;
+    if (!shape_wanted(b, c, dim, &rank))
+        return &value_poison;
+    for (int i = 0; i < rank; i++)
+        n *= dim[i];
+    return value_int(&b->arena, n);
+}
+
+static const Value *bi_type(Build *b, const CallArgs *c)
+{
+    DType t;
+    if (value_is_number(c->value[0])) {
+        complain(b, E0209, c->at[0], "a constant has no type until it meets a tensor");
+        return &value_poison;
+    }
+    return want_dtype(b, c->value[0], c->at[0], &t) ? value_dtype(&b->arena, t) : &value_poison;
+}
+
+static const Value *bi_len(Build *b, const CallArgs *c)
+{
+    if (value_is_items(c->value[0]))
+        return value_int(&b->arena, c->value[0]->n);
+    Diag *d = complain(b, E0209, c->at[0], "`len` is of a list, and this is %s",
+                       value_kind_text(c->value[0]));
+    if (c->value[0]->kind == VALUE_TENSOR)
+        diag_help(b->cx, d, "the size of an axis is `dim(x, 0)`, that of all `size(x)`");
+    return &value_poison;
+}
+
+static const Value *bi_ceil_div(Build *b, const CallArgs *c)
+{
+    int64_t x, y;
+    if (!want_int(b, c->value[0], c->at[0], "this", &x) ||
+        !want_int(b, c->value[1], c->at[1], "the divisor", &y))
+        return &value_poison;
+    if (y < 1) {
+        complain(b, E0208, c->at[1], "the divisor is at least 1, and this is %lld", (long long)y);
+        return &value_poison;
+    }
+    return value_int(&b->arena, x / y + (x % y > 0));
+}
+
+static const Value *bi_all_but(Build *b, const CallArgs *c)
+{
+    for (int i = 0; i < c->n; i++) {
+        int64_t axis;
+        if (!want_int(b, c->value[i], c->at[i], "an axis", &axis))
+            return &value_poison;
+    }
+    return value_items(&b->arena, VALUE_ALL_BUT, c->value, c->n);
+}
+
+static const Value *many(Build *b, const Value *v, int64_t n, Span span)
+{
+    enum { MOST = 65536 };
+    if (n < 0 || n > MOST) {
+        complain(b, E0208, span, "a list has 0 to %d elements, not %lld", MOST, (long long)n);
+        return &value_poison;
+    }
+    ArenaMark mark = arena_mark(&b->cx->scratch);
+    const Value **item = NEW_ARRAY(&b->cx->scratch, const Value *, n);
+    for (int64_t i = 0; i < n; i++)
+        item[i] = v;
+    const Value *list = value_items(&b->arena, VALUE_LIST, item, (int)n);
+    arena_reset(&b->cx->scratch, mark);
+    return list;
+}
+
+static const Value *bi_repeated(Build *b, const CallArgs *c)
+{
+    int64_t n;
+    if (!want_int(b, c->value[1], c->at[1], "the count", &n))
+        return &value_poison;
+    return many(b, c->value[0], n, c->at[1]);
+}
+
+/* One value, or a list of n, as a list of n. */
+static const Value *bi_each(Build *b, const CallArgs *c)
+{
+    int64_t n;
+    const Value *v = c->value[0];
+    if (!want_int(b, c->value[1], c->at[1], "the count", &n))
+        return &value_poison;
+    if (!value_is_items(v))
+        return many(b, v, n, c->at[1]);
+    if (v->n == n)
+        return v;
+    complain(b, E0215, c->at[0], "one value or %lld are wanted, and these are %d", (long long)n,
+             v->n);
+    return &value_poison;
+}
+
+/* ---- filled tensors -------------------------------------------------------------------- */
+
+/* Without a type it is still free, as a number is. */
+static const Value *filled(Build *b, const CallArgs *c, const Value *number, int type)
+{
+    int64_t dim[MAX_RANK];
+    int rank;
+    DType t;
+    if (!want_shape(b, c->value[0], c->at[0], dim, &rank))
+        return &value_poison;
+    Value *v = NEW(&b->arena, Value);
+    v->kind = VALUE_FILL;
+    v->fill.number = number;
+    v->fill.rank = rank;
+    memcpy(v->fill.dim, dim, sizeof dim);
+    if (c->value[type] == NULL)
+        return v;
+    if (!want_dtype(b, c->value[type], c->at[type], &t))
+        return &value_poison;
+    at(b, c->call->span);
+    return made(b, constant(b, v, t, c->call->span));
+}
+
+static const Value *bi_zeros(Build *b, const CallArgs *c)
+{
+    return filled(b, c, value_int(&b->arena, 0), 1);
+}
+
+static const Value *bi_ones(Build *b, const CallArgs *c)
+{
+    return filled(b, c, value_int(&b->arena, 1), 1);
+}
+
+static const Value *bi_full(Build *b, const CallArgs *c)
+{
+    const Value *v = c->value[1];
+    if (value_is_number(v) || v->kind == VALUE_BOOL)
+        return filled(b, c, v, 2);
+    complain(b, E0209, c->at[1], "`full` takes a number, and this is %s", value_kind_text(v));
+    return &value_poison;
+}
+
+static const Value *bi_iota(Build *b, const CallArgs *c)
+{
+    int64_t dim[MAX_RANK];
+    int rank, axis = 0;
+    DType t = I32;
+    if (!want_shape(b, c->value[0], c->at[0], dim, &rank))
+        return &value_poison;
+    if (c->value[1] != NULL && !want_axis(b, c->value[1], c->at[1], rank, &axis))
+        return &value_poison;
+    if (c->value[2] != NULL && !want_dtype(b, c->value[2], c->at[2], &t))
+        return &value_poison;
+    at(b, c->call->span);
+    Ref r = g_iota(b->g, type_make(t == I64 ? I64 : I32, rank, dim), axis);
+    if (r != NONE && t != I64 && t != I32)
+        r = g_cast(b->g, t, r);
+    return made(b, r);
+}
+
+/* ---- views ------------------------------------------------------------------------------ */
+
+/* One size may be -1: what is left. */
+static bool complete_shape(Build *b, Ref x, int64_t *dim, int rank, Span span)
+{
+    int64_t n = type_elems(type_of(b->g, x)), known = 1;
+    int open = -1;
+    for (int i = 0; i < rank; i++) {
+        if (dim[i] == -1 && open < 0)
+            open = i;
+        else if (dim[i] < 0 || !mul_size(known, dim[i], &known))
+            known = -1;
+        if (known < 0)
+            break;
+    }
+    if (known > 0 && open >= 0 && n % known == 0) {
+        dim[open] = n / known;
+        known = n;
+    }
+    if (known == n && (open < 0 || dim[open] >= 0))
+        return true;
+    Text t;
+    text_init(&t, &b->cx->perm);
+    for (int i = 0; i < rank; i++)
+        text_add(&t, "%s%lld", i == 0 ? "[" : ",", (long long)dim[i]);
+    Diag *d = complain(b, E0216, span, "%s has %lld elements, and %s%s does not",
+                       type_text(&b->cx->perm, type_of(b->g, x)), (long long)n,
+                       rank == 0 ? "[" : t.at, "]");
+    if (open < 0)
+        diag_help(b->cx, d, "a size of -1 stands for what is left");
+    return false;
+}
+
+static const Value *bi_reshape(Build *b, const CallArgs *c)
+{
+    int64_t dim[MAX_RANK];
+    int rank;
+    Ref x = want_tensor(b, c->value[0], c->at[0], F32);
+    if (x == NONE || !want_ints(b, c->value[1], c->at[1], "a shape", dim, MAX_RANK, &rank) ||
+        !complete_shape(b, x, dim, rank, c->at[1]))
+        return &value_poison;
+    at(b, c->call->span);
+    return made(b, g_reshape(b->g, x, rank, dim));
+}
+
+static bool permutation(Build *b, const CallArgs *c, int rank, int *perm)
+{
+    int64_t p[MAX_RANK];
+    int n;
+    bool seen[MAX_RANK] = {false};
+    if (!want_ints(b, c->value[1], c->at[1], "the order of axes", p, MAX_RANK, &n))
+        return false;
+    bool fine = n == rank;
+    for (int i = 0; i < n && fine; i++) {
+        int64_t axis = p[i] < 0 ? p[i] + rank : p[i];
+        fine = axis >= 0 && axis < rank && !seen[axis];
+        if (fine)
+            seen[perm[i] = (int)axis] = true;
+    }
+    if (!fine)
+        complain(b, E0217, c->at[1], "the order names each of the %d axes once, and this is %s",
+                 rank, value_text(&b->cx->perm, c->value[1]));
+    return fine;
+}
+
+static const Value *bi_transpose(Build *b, const CallArgs *c)
+{
+    int perm[MAX_RANK];
+    Ref x = want_tensor(b, c->value[0], c->at[0], F32);
+    if (x == NONE)
+        return &value_poison;
+    int r = rank(b->g, x);
+    if (c->value[1] == NULL && r < 2) {
+        complain(b, E0217, c->at[0], "`transpose` swaps the last two axes, and this is %s",
+                 type_text(&b->cx->perm, type_of(b->g, x)));
+        return &value_poison;
+    }
+    if (c->value[1] != NULL && !permutation(b, c, r, perm))
+        return &value_poison;
+    at(b, c->call->span);
+    return made(b, c->value[1] == NULL ? g_swap_last(b->g, x) : g_transpose(b->g, x, perm));
+}
+
+static const Value *bi_flatten(Build *b, const CallArgs *c)
+{
+    int from = 0, to;
+    int64_t dim[MAX_RANK];
+    Ref x = want_tensor(b, c->value[0], c->at[0], F32);
+    if (x == NONE)
+        return &value_poison;
+    int r = rank(b->g, x), n = 0;
+    to = r - 1;
+    if (c->value[1] != NULL && !want_axis(b, c->value[1], c->at[1], r, &from))
+        return &value_poison;
+    if (c->value[2] != NULL && !want_axis(b, c->value[2], c->at[2], r, &to))
+        return &value_poison;
+    for (int i = 0; i < r; i++) {
+        int64_t d = type_of(b->g, x)->dim[i];
+        if (i > from && i <= to)
+            dim[n - 1] *= d;
+        else
+            dim[n++] = d;
+    }
+    if (r == 0)
+        dim[n++] = 1;
+    at(b, c->call->span);
+    return made(b, g_reshape(b->g, x, n, dim));
+}
+
+static const Value *bi_broadcast(Build *b, const CallArgs *c)
+{
+    int64_t dim[MAX_RANK];
+    int rank;
+    Ref x = want_tensor(b, c->value[0], c->at[0], F32);
+    if (x == NONE || !want_shape(b, c->value[1], c->at[1], dim, &rank))
+        return &value_poison;
+    at(b, c->call->span);
+    return made(b, g_broadcast(b->g, x, rank, dim));
+}
+
+static const Value *bi_insert_axis(Build *b, const CallArgs *c)
+{
+    int axis;
+    Ref x = want_tensor(b, c->value[0], c->at[0], F32);
+    if (x == NONE || !want_axis(b, c->value[1], c->at[1], rank(b->g, x) + 1, &axis))
+        return &value_poison;
+    at(b, c->call->span);
+    return made(b, g_insert_axis(b->g, x, axis));
+}
+
+/* ---- parts put together and taken apart ---------------------------------------------------- */
+
+static bool want_tensors(Build *b, const CallArgs *c, Ref **out, int *n)
+{
+    const Value *list = c->value[0];
+    if (!value_is_items(list) || list->n == 0) {
+        complain(b, E0209, c->at[0], "`%s` takes a list of tensors, and this is %s", c->name,
+                 value_is_items(list) ? "empty" : value_kind_text(list));
+        return false;
+    }
+    *n = list->n;
+    *out = NEW_ARRAY(&b->arena, Ref, list->n);
+    DType t = F32;
+    for (int i = list->n - 1; i >= 0; i--)
+        if (list->item[i]->kind == VALUE_TENSOR)
+            t = type_of(list->item[i]->graph, list->item[i]->ref)->dtype;
+    for (int i = 0; i < list->n; i++) {
+        (*out)[i] = want_tensor(b, list->item[i], c->at[0], t);
+        if ((*out)[i] == NONE)
+            return false;
+    }
+    return true;
+}
+
+static const Value *bi_concat(Build *b, const CallArgs *c)
+{
+    Ref *x;
+    int n, axis = 0;
+    if (!want_tensors(b, c, &x, &n))
+        return &value_poison;
+    if (c->value[1] != NULL && !want_axis(b, c->value[1], c->at[1], rank(b->g, x[0]), &axis))
+        return &value_poison;
+    at(b, c->call->span);
+    return made(b, g_concat(b->g, x, n, axis));
+}
+
+static const Value *bi_stack(Build *b, const CallArgs *c)
+{
+    Ref *x;
+    int n, axis = 0;
+    if (!want_tensors(b, c, &x, &n))
+        return &value_poison;
+    if (c->value[1] != NULL && !want_axis(b, c->value[1], c->at[1], rank(b->g, x[0]) + 1, &axis))
+        return &value_poison;
+    for (int i = 1; i < n; i++)
+        if (!type_same(type_of(b->g, x[0]), type_of(b->g, x[i]))) {
+            complain(b, E0202, c->at[0], "`stack` of %s and %s",
+                     type_text(&b->cx->perm, type_of(b->g, x[0])),
+                     type_text(&b->cx->perm, type_of(b->g, x[i])));
+            return &value_poison;
+        }
+    at(b, c->call->span);
+    return made(b, g_stack(b->g, x, n, axis));
+}
+
+enum { MAX_PARTS = 4096 };
+
+/* Sizes of the parts along the axis. */
+static bool part_sizes(Build *b, const CallArgs *c, int64_t extent, int64_t *size, int *n)
+{
+    if (!want_ints(b, c->value[1], c->at[1], "the number of parts", size, MAX_PARTS, n))
+        return false;
+    if (!value_is_items(c->value[1])) {
+        int64_t parts = size[0];
+        if (parts < 1 || parts > MAX_PARTS || extent % parts != 0) {
+            complain(b, E0218, c->at[1], "an axis of %lld is not %lld equal parts",
+                     (long long)extent, (long long)parts);
+            return false;
+        }
+        *n = (int)parts;
+        for (int i = 0; i < *n; i++)
+            size[i] = extent / parts;
+        return true;
+    }
+    int64_t sum = 0;
+    for (int i = 0; i < *n; i++)
+        if (size[i] < 0 || !add_size(sum, size[i], &sum)) {
+            sum = -1;
+            break;
+        }
+    if (sum == extent)
+        return true;
+    complain(b, E0218, c->at[1], "the parts of an axis of %lld are %s", (long long)extent,
+             value_text(&b->cx->perm, c->value[1]));
+    return false;
+}
+
+static const Value *bi_split(Build *b, const CallArgs *c)
+{
+    int axis = 0, n;
+    Ref x = want_tensor(b, c->value[0], c->at[0], F32);
+    if (x == NONE)
+        return &value_poison;
+    if (c->value[2] != NULL || rank(b->g, x) == 0) {
+        const Value *zero = value_int(&b->arena, 0);
+        if (!want_axis(b, c->value[2] == NULL ? zero : c->value[2],
+                       c->value[2] == NULL ? c->at[0] : c->at[2], rank(b->g, x), &axis))
+            return &value_poison;
+    }
+    int64_t *size = NEW_ARRAY(&b->arena, int64_t, MAX_PARTS);
+    if (!part_sizes(b, c, dim(b->g, x, axis), size, &n))
+        return &value_poison;
+    at(b, c->call->span);
+    const Value **part = NEW_ARRAY(&b->arena, const Value *, n);
+    int64_t start = 0;
+    for (int i = 0; i < n; i++) {
+        part[i] = made(b, g_slice(b->g, x, axis, start, size[i], 1));
+        start += size[i];
+    }
+    return value_items(&b->arena, VALUE_TUPLE, part, n);
+}
+
+static const Value *bi_flip(Build *b, const CallArgs *c)
+{
+    bool axes[MAX_RANK];
+    Ref x = want_tensor(b, c->value[0], c->at[0], F32);
+    if (x == NONE || !want_axes(b, c->value[1], c->at[1], rank(b->g, x), axes))
+        return &value_poison;
+    at(b, c->call->span);
+    for (int i = 0; i < rank(b->g, x); i++)
+        if (axes[i])
+            x = g_flip(b->g, x, i);
+    return made(b, x);
+}
+
+/* Each element of the axis n times, one behind the other. */
+static const Value *bi_repeat(Build *b, const CallArgs *c)
+{
+    int64_t n;
+    int axis;
+    Ref x = want_tensor(b, c->value[0], c->at[0], F32);
+    if (x == NONE || !want_int(b, c->value[1], c->at[1], "the count", &n) ||
+        !want_axis(b, c->value[2], c->at[2], rank(b->g, x), &axis))
+        return &value_poison;
+    if (n < 0) {
+        complain(b, E0208, c->at[1], "the count is not negative, and this is %lld", (long long)n);
+        return &value_poison;
+    }
+    at(b, c->call->span);
+    Ref apart = g_insert_axis(b->g, x, axis + 1);
+    if (apart == NONE)
+        return made(b, NONE);
+    Type t = *type_of(b->g, apart);
+    t.dim[axis + 1] = n;
+    Ref many_times = g_broadcast(b->g, apart, t.rank, t.dim);
+    return made(b, g_merge_axes(b->g, many_times, axis));
+}
+
+static bool optional_int(Build *b, const CallArgs *c, int i, const char *what, int64_t *out)
+{
+    return c->value[i] == NULL || want_int(b, c->value[i], c->at[i], what, out);
+}
+
+static bool optional_number(Build *b, const CallArgs *c, int i, const char *what, double *out)
+{
+    return c->value[i] == NULL || want_number(b, c->value[i], c->at[i], what, out);
+}
+
+static const Value *bi_pad(Build *b, const CallArgs *c)
+{
+    int axis;
+    int64_t lo = 0, hi = 0;
+    double value = 0;
+    Ref x = want_tensor(b, c->value[0], c->at[0], F32);
+    if (x == NONE || !want_axis(b, c->value[1], c->at[1], rank(b->g, x), &axis) ||
+        !optional_int(b, c, 2, "`lo`", &lo) || !optional_int(b, c, 3, "`hi`", &hi) ||
+        !optional_number(b, c, 4, "`value`", &value))
+        return &value_poison;
+    at(b, c->call->span);
+    return made(b, g_pad(b->g, x, axis, lo, hi, value));
+}
+
+static const Value *bi_window(Build *b, const CallArgs *c)
+{
+    int axis;
+    int64_t size, stride = 1, dilation = 1, lo = 0, hi = 0;
+    double fill = 0;
+    Ref x = want_tensor(b, c->value[0], c->at[0], F32);
+    if (x == NONE || !want_axis(b, c->value[1], c->at[1], rank(b->g, x), &axis) ||
+        !want_int(b, c->value[2], c->at[2], "the size of a window", &size) ||
+        !optional_int(b, c, 3, "`stride`", &stride) ||
+        !optional_int(b, c, 4, "`dilation`", &dilation) || !optional_int(b, c, 5, "`lo`", &lo) ||
+        !optional_int(b, c, 6, "`hi`", &hi) || !optional_number(b, c, 7, "`fill`", &fill))
+        return &value_poison;
+    at(b, c->call->span);
+    return made(b, g_window(b->g, x, axis, size, stride, dilation, lo, hi, fill));
+}
+
+const Builtin builtin_shape_table[] = {
+    {"dim", "x, axis", bi_dim},
+    {"shape", "x", bi_shape},
+    {"rank", "x", bi_rank},
+    {"size", "x", bi_size},
+    {"type", "x", bi_type},
+    {"len", "x", bi_len},
+    {"ceil_div", "x, y", bi_ceil_div},
+    {"all_but", "...", bi_all_but},
+    {"repeated", "x, n", bi_repeated},
+    {"each", "x, n", bi_each},
+    {"zeros", "shape, type?", bi_zeros},
+    {"ones", "shape, type?", bi_ones},
+    {"full", "shape, value, type?", bi_full},
+    {"iota", "shape, axis?, type?", bi_iota},
+    {"reshape", "x, shape", bi_reshape},
+    {"transpose", "x, axes?", bi_transpose},
+    {"flatten", "x, from?, to?", bi_flatten},
+    {"broadcast", "x, shape", bi_broadcast},
+    {"insert_axis", "x, axis", bi_insert_axis},
+    {"concat", "x, axis?", bi_concat},
+    {"stack", "x, axis?", bi_stack},
+    {"split", "x, parts, axis?", bi_split},
+    {"flip", "x, axis", bi_flip},
+    {"repeat", "x, n, axis", bi_repeat},
+    {"pad", "x, axis, lo?, hi?, value?", bi_pad},
+    {"window", "x, axis, size, stride?, dilation?, lo?, hi?, fill?", bi_window},
+    {NULL, NULL, NULL},
+};

@@ -1,0 +1,245 @@
+/* The `train` definition. */
+#include "eval.h"
+
+#include <string.h>
+
+typedef struct Reader {
+    Build *b;
+    Train *t;
+    const Setting *seen[16]; /* settings that may stand once */
+    int n_seen;
+} Reader;
+
+/* "*" is any text, "?" any one character. */
+static bool glob(const char *pattern, const char *s)
+{
+    const char *star = NULL, *back = NULL;
+    while (*s != '\0') {
+        if (*pattern == '*') {
+            star = pattern++;
+            back = s;
+        } else if (*pattern == *s || *pattern == '?') {
+            pattern++;
+            s++;
+        } else if (star != NULL) {
+            pattern = star + 1;
+            s = ++back;
+        } else {
+            return false;
+        }
+    }
+    while (*pattern == '*')
+        pattern++;
+    return *pattern == '\0';
+}
+
+void train_freeze(Model *m, int32_t slot)
+{
+    Train *t = &m->train;
+    Slot *s = &m->pinned.slot.at[slot];
+    for (int i = 0; i < t->freeze.n; i++)
+        if (glob(t->freeze.at[i]->string, s->name)) {
+            s->frozen = true;
+            t->freezes.at[i] = true;
+        }
+}
+
+bool train_unmatched(Model *m)
+{
+    bool all = true;
+    for (int i = 0; i < m->train.freeze.n; i++) {
+        if (m->train.freezes.at[i])
+            continue;
+        const Expr *e = m->train.freeze.at[i];
+        Diag *d = diag_error(m->cx, E0506, e->span, "\"%s\" matches no parameter", e->string);
+        const char **name = NEW_ARRAY(&m->cx->perm, const char *, m->pinned.slot.n);
+        int n = 0;
+        for (int j = 0; j < m->pinned.slot.n; j++)
+            if (m->pinned.slot.at[j].kind == SLOT_PARAM)
+                name[n++] = m->pinned.slot.at[j].name;
+        const char *near = nearest(e->string, name, n);
+        if (near != NULL)
+            diag_help(m->cx, d, "did you mean \"%s\"?", near);
+        else if (n > 0)
+            diag_help(m->cx, d, "the first parameter is \"%s\"; `*` stands for any text", name[0]);
+        all = false;
+    }
+    return all;
+}
+
+/* The word of `guard loss`, `precision f32`. */
+static const char *word(const Setting *s)
+{
+    const Expr *e = s->value.n == 1 ? s->value.at[0] : NULL;
+    return e != NULL && e->kind == EXPR_NAME && e->name.module.text == NULL ? e->name.name.text
+                                                                            : "";
+}
+
+static void read_optimizer(Reader *r, const Setting *s)
+{
+    const Expr *e = s->value.at[0];
+    if (s->value.n != 1 || e->kind != EXPR_CALL) {
+        Diag *d = complain(r->b, E0502, s->span, "an optimizer is written as a call");
+        diag_help(r->b->cx, d, "as in `optimizer adamw(lr = 1e-3)`");
+        return;
+    }
+    r->t->optimizer = e;
+}
+
+static void read_clip(Reader *r, const Setting *s)
+{
+    const Expr *e = s->value.at[0];
+    bool call = s->value.n == 1 && e->kind == EXPR_CALL && e->call.args.n == 1;
+    const char *name = call ? e->call.name.text : "";
+    r->t->clip = strcmp(name, "global_norm") == 0 ? CLIP_NORM
+                 : strcmp(name, "value") == 0     ? CLIP_VALUE
+                                                  : CLIP_NONE;
+    if (r->t->clip == CLIP_NONE) {
+        Diag *d = complain(r->b, E0503, s->span,
+                           "gradients are clipped by `global_norm(x)` or "
+                           "`value(x)`");
+        diag_help(r->b->cx, d, "as in `clip global_norm(1.0)`");
+        return;
+    }
+    const Value *v = eval(r->b, e->call.args.at[0].value);
+    if (want_number(r->b, v, e->call.args.at[0].span, "the limit", &r->t->clip_at) &&
+        !(r->t->clip_at > 0))
+        complain(r->b, E0503, e->call.args.at[0].span, "the limit is above 0, and this is %s",
+                 value_text(&r->b->cx->perm, v));
+}
+
+static void read_accumulate(Reader *r, const Setting *s)
+{
+    enum { MOST = 65536 };
+    const Value *v = eval(r->b, s->value.at[0]);
+    if (s->value.n != 1) {
+        complain(r->b, E0504, s->span, "`accumulate` takes one integer");
+        return;
+    }
+    int64_t n = 1;
+    if (want_int(r->b, v, s->value.at[0]->span, "the number of micro-batches", &n) &&
+        (n < 1 || n > MOST))
+        complain(r->b, E0504, s->value.at[0]->span,
+                 "a step has 1 to %d micro-batches, and this is "
+                 "%lld",
+                 MOST, (long long)n);
+    else
+        r->t->accumulate = n;
+}
+
+static void read_precision(Reader *r, const Setting *s)
+{
+    if (strcmp(s->name.text, "precision") == 0 && strcmp(word(s), "f32") == 0)
+        return;
+    Diag *d = complain(r->b, E0505, s->span,
+                       "gradc computes in the types of the model; it can't "
+                       "lower the precision yet");
+    diag_help(r->b->cx, d, "leave the setting out");
+}
+
+static void read_freeze(Reader *r, const Setting *s)
+{
+    for (int i = 0; i < s->value.n; i++) {
+        const Expr *e = s->value.at[i];
+        if (e->kind != EXPR_STRING) {
+            Diag *d = complain(r->b, E0506, e->span, "`freeze` takes patterns in quotes");
+            diag_help(r->b->cx, d, "as in `freeze \"enc.*\"`");
+            continue;
+        }
+        vec_push(r->b->m->arena, &r->t->freeze, e);
+        vec_push(r->b->m->arena, &r->t->freezes, false);
+    }
+}
+
+static void read_guard(Reader *r, const Setting *s)
+{
+    const char *how = word(s);
+    if (strcmp(how, "loss") == 0)
+        r->t->guard = GUARD_LOSS;
+    else if (strcmp(how, "off") == 0)
+        r->t->guard = GUARD_OFF;
+    else if (strcmp(how, "gradients") != 0)
+        complain(r->b, E0507, s->span, "`guard` is gradients (if left out), loss or off");
+}
+
+static bool given_twice(Reader *r, const Setting *s)
+{
+    for (int i = 0; i < r->n_seen; i++)
+        if (r->seen[i]->name.text == s->name.text) {
+            Diag *d =
+                complain(r->b, E0108, s->span, "the setting `%s` is given twice", s->name.text);
+            diag_note(r->b->cx, d, r->seen[i]->span, "the first is here");
+            return true;
+        }
+    if (r->n_seen < 16)
+        r->seen[r->n_seen++] = s;
+    return false;
+}
+
+static void read_setting(Reader *r, const Setting *s)
+{
+    const char *name = s->name.text;
+    if (strcmp(name, "freeze") == 0) {
+        read_freeze(r, s);
+        return;
+    }
+    if (given_twice(r, s) || s->value.n == 0)
+        return;
+    if (strcmp(name, "optimizer") == 0)
+        read_optimizer(r, s);
+    else if (strcmp(name, "clip") == 0)
+        read_clip(r, s);
+    else if (strcmp(name, "accumulate") == 0)
+        read_accumulate(r, s);
+    else if (strcmp(name, "guard") == 0)
+        read_guard(r, s);
+    else
+        read_precision(r, s);
+}
+
+/* A `train` for a model that the file does not have. */
+static void check_names(Model *m)
+{
+    const Ast *ast = m->own->ast;
+    for (int i = 0; i < ast->item.n; i++) {
+        const Item *item = ast->item.at[i];
+        const Item *of = module_item(m->own, item->name.text);
+        if (item->kind != ITEM_TRAIN)
+            continue;
+        if (item->name.text == m->item->name.text)
+            m->train.item = item;
+        if (of != NULL && of->kind == ITEM_MODEL)
+            continue;
+        Diag *d = diag_error(m->cx, E0509, item->name.span, "there is no model `%s` to train",
+                             item->name.text);
+        diag_note(m->cx, d, m->item->name.span, "the model here is `%s`", m->item->name.text);
+    }
+}
+
+bool train_open(Model *m)
+{
+    int errors = m->cx->n_errors;
+    m->train.accumulate = 1;
+    check_names(m);
+    if (m->train.item == NULL)
+        return m->cx->n_errors == errors;
+    Graph *g = graph_new(m->cx, "train");
+    Build b = build_begin(m, ENTRY_STEP, g);
+    Frame frame;
+    Scope scope;
+    Instance top;
+    enter_model(&b, &frame, &scope, &top);
+    Reader r = {.b = &b, .t = &m->train};
+    for (int i = 0; i < m->train.item->setting.n; i++)
+        read_setting(&r, &m->train.item->setting.at[i]);
+    if (m->train.optimizer == NULL && m->cx->n_errors == errors) {
+        Diag *d = complain(&b, E0502, m->train.item->name.span,
+                           "the training of `%s` has no "
+                           "optimizer",
+                           m->item->name.text);
+        diag_help(m->cx, d, "as in `optimizer adamw(lr = 1e-3)`");
+    }
+    build_end(&b);
+    graph_free(g);
+    return m->cx->n_errors == errors;
+}
