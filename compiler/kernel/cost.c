@@ -85,6 +85,8 @@ static double touched(const Kernel *k, const KAccess *a, double runs)
     int n = 0;
     double elems = (double)k->buf.at[a->buf].elems, count;
     bool direct = true;
+    if (runs == 0)
+        return 0;
     for (int i = 0; i < a->at.n; i++) {
         const KInst *t = &k->inst.at[a->at.t[i].v];
         direct = direct && (is_loop(t->op) || t->op == KI_DIM);

@@ -73,6 +73,7 @@ typedef struct Result {
     const char *name;
     int32_t buffer;
     bool wanted; /* built into this entry */
+    int32_t kind; /* GRADC_LOSS, GRADC_OUTPUT, GRADC_METRIC of the ABI */
 } Result;
 
 typedef struct Entry {
