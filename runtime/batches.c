@@ -12,14 +12,6 @@ struct gradc_batches {
     int64_t epoch, row;
 };
 
-static int check_options(size_t have, size_t want, const char *what, gradc_error *e)
-{
-    if (have >= want)
-        return GRADC_OK;
-    return gr_fail(e, GRADC_BAD_ABI, "%s of %lu bytes, where this library has %lu", what,
-                   (unsigned long)have, (unsigned long)want);
-}
-
 static int add_array(gradc_batches *b, const gradc_array *a, gradc_error *e)
 {
     int64_t elems, bytes;
@@ -63,7 +55,7 @@ int gradc_batches_open(const gradc_array *const *arrays, int32_t n, const gradc_
         return gr_fail(e, GRADC_BAD_ARGUMENT, "gradc_batches_open: needs 1 to %d arrays",
                        GRADC_MAX_ARRAYS);
     *out = NULL;
-    int status = check_options(o->struct_size, sizeof *o, "gradc_batch_options", e);
+    int status = gr_check_size(o->struct_size, sizeof *o, "gradc_batch_options", e);
     if (status != GRADC_OK)
         return status;
     gradc_batches *b = gr_new(1, sizeof *b);
@@ -181,7 +173,7 @@ int gradc_windows_open(const gradc_array *text, const gradc_window_options *o, g
     if (out == NULL || o == NULL)
         return gr_fail(e, GRADC_BAD_ARGUMENT, "gradc_windows_open: an argument is missing");
     *out = NULL;
-    int status = check_options(o->struct_size, sizeof *o, "gradc_window_options", e);
+    int status = gr_check_size(o->struct_size, sizeof *o, "gradc_window_options", e);
     if (status != GRADC_OK)
         return status;
     gradc_windows *w = gr_new(1, sizeof *w);

@@ -13,11 +13,7 @@ static int check_info(const gradc_checkpoint *info, gradc_error *e)
 {
     if (info == NULL)
         return gr_fail(e, GRADC_BAD_ARGUMENT, "no gradc_checkpoint given");
-    if (info->struct_size < sizeof *info)
-        return gr_fail(e, GRADC_BAD_ABI,
-                       "a gradc_checkpoint of %lu bytes, where this library has %lu",
-                       (unsigned long)info->struct_size, (unsigned long)sizeof *info);
-    return GRADC_OK;
+    return gr_check_size(info->struct_size, sizeof *info, "gradc_checkpoint", e);
 }
 
 /* ---- saving ---- */

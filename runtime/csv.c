@@ -208,9 +208,9 @@ static int read_table(Table *t, const gradc_csv_options *o)
 
 static int check_options(const gradc_csv_options *o, gradc_error *e)
 {
-    if (o->struct_size < sizeof *o)
-        return gr_fail(e, GRADC_BAD_ABI, "gradc_csv_options of %lu bytes, this library has %lu",
-                       (unsigned long)o->struct_size, (unsigned long)sizeof *o);
+    int status = gr_check_size(o->struct_size, sizeof *o, "gradc_csv_options", e);
+    if (status != GRADC_OK)
+        return status;
     if (o->dtype != GRADC_F32 && o->dtype != GRADC_F64)
         return gr_fail(e, GRADC_BAD_ARGUMENT, "tables are read as f32 or f64");
     if (o->separator != 0 &&

@@ -121,6 +121,14 @@ int gr_fail_memory(gradc_error *e, const char *what, int64_t bytes)
     return gr_fail(e, GRADC_MEMORY, "no memory for %s (%lld bytes)", what, (long long)bytes);
 }
 
+int gr_check_size(size_t have, size_t want, const char *what, gradc_error *e)
+{
+    if (have >= want)
+        return GRADC_OK;
+    return gr_fail(e, GRADC_BAD_ABI, "a %s of %lu bytes, where this library has %lu", what,
+                   (unsigned long)have, (unsigned long)want);
+}
+
 int gr_ok(gradc_error *e)
 {
     if (e != NULL)

@@ -33,6 +33,9 @@ int gr_fail_system(gradc_error *e, int error_number, const char *format, ...)
 /* GRADC_MEMORY for an allocation of `bytes` for `what`. */
 int gr_fail_memory(gradc_error *e, const char *what, int64_t bytes);
 
+/* GRADC_BAD_ABI unless the caller's structure `what` has as many bytes as this library's. */
+int gr_check_size(size_t have, size_t want, const char *what, gradc_error *e);
+
 /* Clears *e and returns GRADC_OK. */
 int gr_ok(gradc_error *e);
 

@@ -31,10 +31,9 @@ int gradc_progress_open(const gradc_progress_options *o, gradc_progress **out, g
     if (o == NULL || out == NULL)
         return gr_fail(e, GRADC_BAD_ARGUMENT, "gradc_progress_open: an argument is missing");
     *out = NULL;
-    if (o->struct_size < sizeof *o)
-        return gr_fail(e, GRADC_BAD_ABI,
-                       "gradc_progress_options of %lu bytes, this library has %lu",
-                       (unsigned long)o->struct_size, (unsigned long)sizeof *o);
+    int status = gr_check_size(o->struct_size, sizeof *o, "gradc_progress_options", e);
+    if (status != GRADC_OK)
+        return status;
     if (o->mode < GRADC_PROGRESS_AUTO || o->mode > GRADC_PROGRESS_QUIET)
         return gr_fail(e, GRADC_BAD_ARGUMENT, "progress mode %d", (int)o->mode);
     gradc_progress *p = gr_new(1, sizeof *p);

@@ -225,21 +225,31 @@ const gradc_named *gradc_tensors_at(const gradc_tensors *t, int64_t index)
     return index >= 0 && index < t->n ? &t->list[index] : NULL;
 }
 
-const gradc_named *gradc_tensors_find(const gradc_tensors *t, const char *name)
+/* Index of the element of `list` that is called `name`, by its sorted order; -1: there is none. The
+ * name is the first member of both kinds of elements. */
+static int64_t find(const void *list, size_t element, const int64_t *order, int64_t n,
+                    const char *name)
 {
-    int64_t low = 0, high = t->n;
+    int64_t low = 0, high = n;
     while (low < high) {
         int64_t middle = low + (high - low) / 2;
-        const gradc_named *x = &t->list[t->by_name[middle]];
-        int order = strcmp(name, x->name);
-        if (order == 0)
-            return x;
-        if (order < 0)
+        const char *there;
+        memcpy(&there, (const char *)list + (size_t)order[middle] * element, sizeof there);
+        int compared = strcmp(name, there);
+        if (compared == 0)
+            return order[middle];
+        if (compared < 0)
             high = middle;
         else
             low = middle + 1;
     }
-    return NULL;
+    return -1;
+}
+
+const gradc_named *gradc_tensors_find(const gradc_tensors *t, const char *name)
+{
+    int64_t i = find(t->list, sizeof *t->list, t->by_name, t->n, name);
+    return i < 0 ? NULL : &t->list[i];
 }
 
 int64_t gradc_tensors_pairs(const gradc_tensors *t)
@@ -254,19 +264,8 @@ const gradc_pair *gradc_tensors_pair(const gradc_tensors *t, int64_t index)
 
 const char *gradc_tensors_value(const gradc_tensors *t, const char *key)
 {
-    int64_t low = 0, high = t->n_pairs;
-    while (low < high) {
-        int64_t middle = low + (high - low) / 2;
-        const gradc_pair *p = &t->pairs[t->by_key[middle]];
-        int order = strcmp(key, p->key);
-        if (order == 0)
-            return p->value;
-        if (order < 0)
-            high = middle;
-        else
-            low = middle + 1;
-    }
-    return NULL;
+    int64_t i = find(t->pairs, sizeof *t->pairs, t->by_key, t->n_pairs, key);
+    return i < 0 ? NULL : t->pairs[i].value;
 }
 
 bool gr_value_int(const gradc_tensors *t, const char *key, int64_t *out)
