@@ -32,6 +32,7 @@ typedef struct Save {
     int fd, directory;
     char *path, *temp, *previous, *link; /* `link`: where the hard link to the old file begins */
     bool made;                           /* temp exists */
+    bool moved;                          /* the old file is at `previous` only */
 } Save;
 
 int gr_save_begin(Save *s, const char *path, gradc_error *e);

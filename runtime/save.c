@@ -195,7 +195,8 @@ static int keep_old(Save *s, gradc_error *e)
     if (gr_file_ops.link(s->path, s->link) != 0) {
         if (errno == ENOENT)
             return GRADC_OK;
-        if (no_hard_links(errno) && gr_file_ops.rename(s->path, s->previous) == 0)
+        s->moved = no_hard_links(errno) && gr_file_ops.rename(s->path, s->previous) == 0;
+        if (s->moved)
             return GRADC_OK;
         return gr_fail_system(e, errno, "cannot keep %s as %s", s->path, s->previous);
     }
@@ -220,8 +221,12 @@ static int commit(Save *s, bool keep_previous, gradc_error *e)
         if (status != GRADC_OK)
             return status;
     }
-    if (gr_file_ops.rename(s->temp, s->path) != 0)
-        return gr_fail_system(e, errno, "cannot put the new %s in place", s->path);
+    if (gr_file_ops.rename(s->temp, s->path) != 0) {
+        int status = gr_fail_system(e, errno, "cannot put the new %s in place", s->path);
+        if (s->moved)
+            gr_file_ops.rename(s->previous, s->path);
+        return status;
+    }
     s->made = false;
     /* EINVAL: a file system that has no such thing */
     if (s->directory >= 0 && gr_file_ops.fsync(s->directory) != 0 && errno != EINVAL)

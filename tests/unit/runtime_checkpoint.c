@@ -561,6 +561,46 @@ START_TEST(nothing_read_and_nothing_written)
 }
 END_TEST
 
+static int no_links(const char *from, const char *to)
+{
+    (void)from;
+    (void)to;
+    errno = EPERM;
+    return -1;
+}
+
+static int renames;
+
+static int second_rename_fails(const char *from, const char *to)
+{
+    errno = EIO;
+    return ++renames == 2 ? -1 : rename(from, to);
+}
+
+/* A file system without hard links: the old file is moved, and moved back if all fails. */
+START_TEST(without_hard_links)
+{
+    char *d = help_directory();
+    const char *path = help_path(d, "run.gck");
+    Fake *a = fake_new(1), *b = fake_new(2);
+    FileOps ops = gr_file_ops;
+    must_save(path, a, 1);
+    gr_file_ops.link = no_links;
+    must_save(path, b, 2);
+    must_load(path, b, 2, false);
+    must_load(help_path(d, "run.gck.prev"), a, 1, false);
+    gr_file_ops.rename = second_rename_fails;
+    ck_assert_int_eq(save(path, a, 3), GRADC_IO);
+    ck_assert_int_eq(renames, 3);
+    gr_file_ops = ops;
+    must_load(path, b, 2, false);
+    ck_assert_int_eq(help_entries(d), 1);
+    fake_free(a);
+    fake_free(b);
+    help_remove(d);
+}
+END_TEST
+
 /* Saves 1, 2, 3… for ever, each state being that of fake_new(step % 50). */
 static void save_for_ever(const char *path)
 {
@@ -627,6 +667,7 @@ Suite *suite_runtime_checkpoint(void)
     tcase_add_test(c, modes_and_links);
     tcase_add_test(c, temporary_files_of_the_dead_are_removed);
     tcase_add_test(c, nothing_read_and_nothing_written);
+    tcase_add_test(c, without_hard_links);
     tcase_add_test(c, kill_nine);
     suite_add_tcase(s, c);
     return s;
