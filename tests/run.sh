@@ -14,6 +14,12 @@ cd "$(dirname "$0")/.." || exit 3
 
 need_build
 need check g++ binutils
+# A locale with a decimal comma, made here and for the tests only.
+if [ ! -d build/locale/de_DE.UTF-8 ] && want locales; then
+    mkdir -p build/locale
+    localedef -i de_DE -f UTF-8 "$PWD/build/locale/de_DE.UTF-8"
+fi
+[ -d build/locale/de_DE.UTF-8 ] && export LOCPATH="$PWD/build/locale"
 if [ -n "${CI:-}" ]; then
     say "machine: $(uname -srm), $(cores) cores"
 fi
