@@ -55,16 +55,27 @@ Lt ir_type_of(Ir *ir, Lt result, const Lt *arg, int n)
     return LLVMFunctionType(result, copy, (unsigned)n, 0);
 }
 
-Lv ir_function(Ir *ir, const char *name, Lt result, const Lt *arg, int n)
+void ir_local(Ir *ir, Lv fn)
 {
-    Lv fn = LLVMAddFunction(ir->m, name, ir_type_of(ir, result, arg, n));
     LLVMSetLinkage(fn, LLVMInternalLinkage);
     enum_attribute(ir, fn, "nounwind");
     /* Frames are small by construction: no probe, which would be a symbol to link. */
     if (ir->mach->format == FORMAT_COFF)
         ir_attribute(ir, fn, "no-stack-arg-probe", "");
+}
+
+void ir_begin(Ir *ir, Lv fn)
+{
+    ir_local(ir, fn);
     ir->fn = fn;
     ir_at(ir, ir_block(ir, "entry"));
+    LLVMSetCurrentDebugLocation2(ir->b, NULL);
+}
+
+Lv ir_function(Ir *ir, const char *name, Lt result, const Lt *arg, int n)
+{
+    Lv fn = LLVMAddFunction(ir->m, name, ir_type_of(ir, result, arg, n));
+    ir_begin(ir, fn);
     return fn;
 }
 
@@ -111,6 +122,7 @@ void ir_cond(Ir *ir, Lv cond, Lb yes, Lb no)
 Lv ir_slot(Ir *ir, Lt type, int align)
 {
     Lb here = ir_here(ir), entry = LLVMGetEntryBasicBlock(ir->fn);
+    LLVMMetadataRef line = LLVMGetCurrentDebugLocation2(ir->b);
     Lv first = LLVMGetFirstInstruction(entry);
     if (first != NULL)
         LLVMPositionBuilderBefore(ir->b, first);
@@ -119,6 +131,7 @@ Lv ir_slot(Ir *ir, Lt type, int align)
     Lv slot = LLVMBuildAlloca(ir->b, type, "");
     LLVMSetAlignment(slot, (unsigned)align);
     ir_at(ir, here);
+    LLVMSetCurrentDebugLocation2(ir->b, line);
     return slot;
 }
 

@@ -24,6 +24,9 @@ void ir_close(Ir *ir);
 
 /* A local function with its entry block, where the builder then stands. */
 Lv ir_function(Ir *ir, const char *name, Lt result, const Lt *arg, int n);
+/* Makes a declared function local and opens its body. */
+void ir_begin(Ir *ir, Lv fn);
+void ir_local(Ir *ir, Lv fn);
 Lt ir_type_of(Ir *ir, Lt result, const Lt *arg, int n);
 /* Code of this function may use all of the target's instruction sets. */
 void ir_use_target(Ir *ir, Lv fn);

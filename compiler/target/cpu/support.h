@@ -1,0 +1,37 @@
+/* The part of every object that is not made of kernels: checks, messages, copies.
+ * Written as LLVM's text, for it is the same in each object but for constants. */
+#ifndef GRADC_TARGET_CPU_SUPPORT_H
+#define GRADC_TARGET_CPU_SUPPORT_H
+
+#include "ir.h"
+
+/* Bytes of the handle: magic, busy, threads, parallel_for, context, last entry, length of
+ * the message; the message from HANDLE_TEXT on. */
+enum {
+    HANDLE_MAGIC = 0,
+    HANDLE_BUSY = 8,
+    HANDLE_THREADS = 12,
+    HANDLE_FOR = 16,
+    HANDLE_CONTEXT = 24,
+    HANDLE_LAST = 32, /* i64: 1 after a successful grad */
+    HANDLE_TEXT = 64
+};
+
+extern const char support_text[];
+
+typedef struct SupportConstants {
+    uint64_t magic;
+    const char *name; /* the model's, for messages */
+    int64_t arena_bytes, pinned_bytes, seed, lanes, lane_bytes;
+    int32_t threads_max, abi;
+} SupportConstants;
+
+/* Opens a module that begins as the text.   fails: false, after a report. */
+bool support_open(Ctx *cx, Ir *ir, const Machine *mach, Arena *arena, const SupportConstants *k);
+Lv support_fn(Ir *ir, const char *name);
+
+/* platform.c: what differs between machines: gradc.fp_set, gradc.fp_restore,
+ * gradc.cpu_missing, gradc.feature_name. */
+void platform_define(Ir *ir);
+
+#endif
