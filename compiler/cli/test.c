@@ -48,7 +48,7 @@ static void move(double *x, const double *from, const double *u, int64_t n, doub
 static int quotient(Check *k, double *x, const double *from, const double *u, int64_t n,
                     double *value, bool *straddles)
 {
-    double up, down, here, h = step_size;
+    double up = 0, down = 0, here = 0, h = step_size;
     move(x, from, u, n, h);
     bool ok = loss_at(k, &up);
     move(x, from, u, n, -h);
