@@ -71,7 +71,7 @@ static const Value *fold_ints(Build *b, Operator op, int64_t x, int64_t y, const
 {
     int64_t z = 0;
     bool fits = true;
-    bool divides = op == OPERATOR_DIV || op == OPERATOR_FLOORDIV || op == OPERATOR_MOD;
+    bool divides = op == OPERATOR_FLOORDIV || op == OPERATOR_MOD;
     if (divides && y == 0)
         return division_by_zero(b, s);
     if (divides && y == -1) { /* x / -1 may not fit */
@@ -89,11 +89,6 @@ static const Value *fold_ints(Build *b, Operator op, int64_t x, int64_t y, const
         break;
     case OPERATOR_MUL:
         fits = int_mul(x, y, &z);
-        break;
-    case OPERATOR_DIV:
-        if (x % y != 0)
-            return value_float(&b->arena, (double)x / (double)y);
-        z = x / y;
         break;
     case OPERATOR_FLOORDIV:
         z = int_floor_div(x, y);
@@ -188,7 +183,7 @@ static const Value *fold(Build *b, Operator op, const Value *l, const Value *r, 
     if (!value_is_number(l) || !value_is_number(r) || op == OPERATOR_MATMUL || op == OPERATOR_AND ||
         op == OPERATOR_OR)
         return no_operator(b, op, l, r, s);
-    bool ints = l->kind == VALUE_INT && r->kind == VALUE_INT;
+    bool ints = l->kind == VALUE_INT && r->kind == VALUE_INT && op != OPERATOR_DIV;
     if (is_order(op))
         return value_bool(&b->arena, ints ? ordered_ints(op, l->i, r->i)
                                           : ordered(op, value_number(l), value_number(r)));
@@ -237,7 +232,7 @@ bool fold_unary(OpId op, double x, double *y)
 static bool report_dtypes(Build *b, const char *what, Span at, const Value *x, Span x_at,
                           const Value *y, Span y_at)
 {
-    Diag *d = complain(b, E0201, at, "`%s` of %s and %s: there is no implicit conversion", what,
+    Diag *d = complain(b, E0220, at, "`%s` of %s and %s: there is no implicit conversion", what,
                        value_text(&b->cx->perm, x), value_text(&b->cx->perm, y));
     diag_range(d, user_span(b, x_at));
     diag_range(d, user_span(b, y_at));

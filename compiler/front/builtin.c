@@ -40,6 +40,10 @@ const Value *builtin_name(Build *b, const char *name)
         return value_init(&b->arena, INIT_FILL, 0, 0);
     if (b->in_init && strcmp(name, "ones") == 0)
         return value_init(&b->arena, INIT_FILL, 1, 0);
+    if (b->in_init && strcmp(name, "normal") == 0)
+        return value_init(&b->arena, INIT_NORMAL, 0, 1);
+    if (b->in_init && strcmp(name, "uniform") == 0)
+        return value_init(&b->arena, INIT_UNIFORM, 0, 1);
     if (b->updating && strcmp(name, "step_number") == 0)
         return value_tensor(&b->arena, b->g, step_value(b));
     return NULL;

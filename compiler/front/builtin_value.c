@@ -441,7 +441,7 @@ static const Value *bi_conv(Build *b, const CallArgs *c)
         return &value_poison;
     at(b, c->call->span);
     if (type_of(b->g, x)->dtype != type_of(b->g, w)->dtype) {
-        Diag *d = complain(b, E0201, c->call->span, "`conv` of %s and %s",
+        Diag *d = complain(b, E0220, c->call->span, "`conv` of %s and %s",
                            type_text(&b->cx->perm, type_of(b->g, x)),
                            type_text(&b->cx->perm, type_of(b->g, w)));
         diag_help(b->cx, d, "convert the input: `cast(x, %s)`",

@@ -343,7 +343,7 @@ Ref want_float(Build *b, const Value *v, Span span, const char *what)
     Ref r = want_tensor(b, v, span, F32);
     if (r == NONE || dtype_is_float(type_of(b->g, r)->dtype))
         return r;
-    Diag *d = complain(b, E0201, span, "%s takes floats, and this is %s", what,
+    Diag *d = complain(b, E0220, span, "%s takes floats, and this is %s", what,
                        type_text(&b->cx->perm, type_of(b->g, r)));
     diag_help(b->cx, d, "convert it first: `cast(x, f32)`");
     return NONE;

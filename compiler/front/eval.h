@@ -101,7 +101,14 @@ struct Model {
 
 /* ---- names ----------------------------------------------------------------- */
 
-typedef enum BindKind { BIND_LOCAL, BIND_ARG, BIND_INPUT, BIND_PARAM, BIND_STATE } BindKind;
+typedef enum BindKind {
+    BIND_LOCAL,
+    BIND_CONST,
+    BIND_ARG,
+    BIND_INPUT,
+    BIND_PARAM,
+    BIND_STATE
+} BindKind;
 
 typedef struct Binding {
     const char *name;
@@ -154,11 +161,13 @@ struct Level {
     Level *outer;
     Graph *body, *around; /* around: the graph that the scan node is put into */
     int fixed;            /* carries and sequences: captured values come behind */
-    VEC(Ref) captured;    /* of `around`, by argument number - fixed */
-    VEC(Ref) arg;         /* of `body` */
+    int carries;
+    const Ref *given;  /* of `around`: what the fixed arguments are */
+    VEC(Ref) captured; /* of `around`, by argument number - fixed */
+    VEC(Ref) arg;      /* of `body` */
     VEC(const Value *) emitted;
     VEC(Span) emitted_at;
-    const Value *draw_step;
+    Ref index, draw_step; /* of `body`: which step it is; what its draws are keyed by */
 };
 
 /* An assignment of state, at the end of the step. */
@@ -347,6 +356,8 @@ void declare_slot(Build *b, const Stmt *s);
 bool eval_type(Build *b, const TypeExpr *t, Type *out);
 /* Assigns the first value of every slot. */
 void build_init(Build *b);
+/* A value of graph `from` in the body of l: captured by all bodies in between. */
+Ref capture(Build *b, Level *l, Graph *from, Ref r);
 /* `uniform` or `normal`, of this call's own key. */
 Ref draw(Build *b, OpId op, Type t, Span at);
 /* The slots that the caller and the counters use; made when they are first needed. */

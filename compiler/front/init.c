@@ -72,13 +72,32 @@ static uint64_t draw_key(Build *b)
     return hash_mix(hash_bytes(h, which, sizeof which));
 }
 
+/* What draws inside of a scan's body take for the number of the step: it differs from
+ * iteration to iteration. */
+static Ref scan_step(Build *b, Level *l)
+{
+    static const int64_t odd = 0x5851f42d4c957f2d;
+    if (l->draw_step != NONE)
+        return l->draw_step;
+    Ref outer = l->outer == NULL ? step_value(b) : scan_step(b, l->outer);
+    Ref step = capture(b, l, l->around, outer);
+    Ref times = g_const_int(l->body, I64, odd);
+    Ref spread = g_mul(l->body, step, times);
+    Ref index = g_cast(l->body, I64, l->index);
+    Ref one = g_const_int(l->body, I64, 1);
+    Ref which = g_add(l->body, index, one);
+    return l->draw_step = g_add(l->body, spread, which);
+}
+
 Ref draw(Build *b, OpId op, Type t, Span span)
 {
-    Value seed = {.kind = VALUE_TENSOR, .graph = b->top, .ref = seed_value(b)};
-    Value step = {.kind = VALUE_TENSOR, .graph = b->top, .ref = step_value(b)};
-    Ref s = use(b, &seed);
-    Ref n = b->level != NULL ? use(b, b->level->draw_step) : use(b, &step);
+    Ref seed = seed_value(b), step = step_value(b);
     uint64_t key = draw_key(b);
     at(b, span);
-    return op == OP_uniform ? g_uniform(b->g, t, s, n, key) : g_normal(b->g, t, s, n, key);
+    if (b->level != NULL) {
+        seed = capture(b, b->level, b->top, seed);
+        step = scan_step(b, b->level);
+    }
+    return op == OP_uniform ? g_uniform(b->g, t, seed, step, key)
+                            : g_normal(b->g, t, seed, step, key);
 }

@@ -1,6 +1,303 @@
+/* scan: a loop that stays a loop. Its body is a graph of its own; what the body reads of
+ * the graphs around it becomes an argument. */
 #include "eval.h"
+
+#include <string.h>
+
+enum { MAX_CARRIES = 64, MAX_SEQUENCES = 64 };
+
+/* One scan under construction. */
+typedef struct Scan {
+    const Expr *e;
+    int axis;
+    bool down;
+    int64_t count;
+    int n_carries, n_sequences; /* sequences: without the index */
+    const Arg *carry[MAX_CARRIES];
+    Ref given[MAX_CARRIES + MAX_SEQUENCES + 1]; /* carries, sequences, index: around */
+    Level level;
+} Scan;
+
+/* ---- what goes in ------------------------------------------------------------- */
+
+static bool is_option(const Arg *a)
+{
+    return strcmp(a->name.text, "axis") == 0 || strcmp(a->name.text, "reverse") == 0;
+}
+
+static const Arg *option(const Expr *e, const char *name)
+{
+    for (int i = 0; i < e->scan.init.n; i++)
+        if (strcmp(e->scan.init.at[i].name.text, name) == 0)
+            return &e->scan.init.at[i];
+    return NULL;
+}
+
+static bool read_reverse(Build *b, Scan *s)
+{
+    const Arg *a = option(s->e, "reverse");
+    return a == NULL || want_bool(b, eval(b, a->value), a->span, "`reverse`", &s->down);
+}
+
+/* from .. to: the sequence is the numbers. */
+static bool range_sequence(Build *b, Scan *s)
+{
+    const Expr *e = s->e;
+    int64_t from, to;
+    const Value *first = eval(b, e->scan.over), *last = eval(b, e->scan.to);
+    if (!want_int(b, first, e->scan.over->span, "the start of a range", &from) ||
+        !want_int(b, last, e->scan.to->span, "the end of a range", &to))
+        return false;
+    if (e->scan.item.n != 1) {
+        complain(b, E0215, e->scan.over->span, "%d names for one number", e->scan.item.n);
+        return false;
+    }
+    const Arg *axis = option(e, "axis");
+    if (axis != NULL) {
+        complain(b, E0222, axis->span, "a range has no axes");
+        return false;
+    }
+    s->count = to > from ? to - from : 0;
+    at(b, e->scan.over->span);
+    Type t = type_make(I32, 1, &s->count);
+    Ref numbers = g_iota(b->g, t, 0);
+    if (numbers != NONE && from != 0) {
+        Ref base = g_full(b->g, t, (double)from);
+        numbers = g_add(b->g, numbers, base);
+    }
+    s->given[s->n_carries] = numbers;
+    s->n_sequences = 1;
+    return numbers != NONE;
+}
+
+/* The sequence with its axis in front. */
+static Ref front(Graph *g, Ref x, int axis)
+{
+    int perm[MAX_RANK];
+    perm[0] = axis;
+    for (int i = 1; i < rank(g, x); i++)
+        perm[i] = i - (i <= axis);
+    return g_transpose(g, x, perm);
+}
+
+static bool one_sequence(Build *b, Scan *s, const Value *v, int i)
+{
+    Span where = s->e->scan.over->span;
+    Ref x = want_tensor(b, v, where, F32);
+    if (x == NONE)
+        return false;
+    const Arg *a = option(s->e, "axis");
+    int axis = 0;
+    const Value *which = a == NULL ? value_int(&b->arena, 0) : eval(b, a->value);
+    if (!want_axis(b, which, a == NULL ? where : a->span, rank(b->g, x), &axis))
+        return false;
+    int64_t n = dim(b->g, x, axis);
+    if (i > 0 && n != s->count) {
+        complain(b, E0309, where,
+                 "the first sequence has %lld steps along axis %d, and this one, "
+                 "%s, has %lld",
+                 (long long)s->count, s->axis, type_text(&b->cx->perm, type_of(b->g, x)),
+                 (long long)n);
+        return false;
+    }
+    s->axis = i == 0 ? axis : s->axis;
+    s->count = n;
+    at(b, where);
+    s->given[s->n_carries + i] = front(b->g, x, axis);
+    return true;
+}
+
+static bool read_sequences(Build *b, Scan *s)
+{
+    const Expr *e = s->e;
+    if (e->scan.to != NULL)
+        return range_sequence(b, s);
+    const Value *over = eval(b, e->scan.over);
+    if (over->kind == VALUE_POISON)
+        return false;
+    int n = over->kind == VALUE_TUPLE ? over->n : 1;
+    if (n != e->scan.item.n || n > MAX_SEQUENCES) {
+        complain(b, E0215, e->scan.over->span, "%d name%s for %d sequence%s", e->scan.item.n,
+                 e->scan.item.n == 1 ? "" : "s", n, n == 1 ? "" : "s");
+        return false;
+    }
+    for (int i = 0; i < n; i++)
+        if (!one_sequence(b, s, over->kind == VALUE_TUPLE ? over->item[i] : over, i))
+            return false;
+    s->n_sequences = n;
+    return true;
+}
+
+static bool count_carries(Build *b, Scan *s)
+{
+    for (int i = 0; i < s->e->scan.init.n; i++) {
+        const Arg *a = &s->e->scan.init.at[i];
+        if (is_option(a))
+            continue;
+        if (s->n_carries == MAX_CARRIES) {
+            complain(b, E0309, a->span, "more than %d carried values", MAX_CARRIES);
+            return false;
+        }
+        s->carry[s->n_carries++] = a;
+    }
+    return true;
+}
+
+/* A constant first value has the type of the sequences, if they are floats. */
+static DType usual_type(Build *b, const Scan *s)
+{
+    for (int i = 0; i < s->n_sequences; i++) {
+        DType t = type_of(b->g, s->given[s->n_carries + i])->dtype;
+        if (dtype_is_float(t))
+            return t;
+    }
+    return F32;
+}
+
+static bool read_carries(Build *b, Scan *s)
+{
+    DType t = usual_type(b, s);
+    for (int i = 0; i < s->n_carries; i++) {
+        const Value *v = eval(b, s->carry[i]->value);
+        s->given[i] = want_tensor(b, v, s->carry[i]->value->span, t);
+        if (s->given[i] == NONE)
+            return false;
+    }
+    return true;
+}
+
+/* ---- the body ------------------------------------------------------------------ */
+
+static Type slice_type(const Graph *g, Ref sequence)
+{
+    const Type *t = type_of(g, sequence);
+    return type_make(t->dtype, t->rank - 1, t->dim + 1);
+}
+
+static void bind_arguments(Build *b, Scan *s)
+{
+    Level *l = &s->level;
+    Graph *around = l->around;
+    for (int i = 0; i < s->n_carries; i++) {
+        at(b, s->carry[i]->span);
+        Ref r = g_body_arg(l->body, i, *type_of(around, s->given[i]));
+        bind(b, s->carry[i]->name, value_tensor(&b->arena, l->body, r), BIND_LOCAL);
+    }
+    for (int i = 0; i < s->n_sequences; i++) {
+        at(b, s->e->scan.item.at[i].span);
+        int n = s->n_carries + i;
+        Ref r = g_body_arg(l->body, n, slice_type(around, s->given[n]));
+        bind(b, s->e->scan.item.at[i], value_tensor(&b->arena, l->body, r), BIND_LOCAL);
+    }
+    at(b, s->e->span);
+    l->index = g_body_arg(l->body, l->fixed - 1, type_scalar(I32));
+}
+
+static bool carry_result(Build *b, Scan *s, int i)
+{
+    const Arg *a = s->carry[i];
+    const Binding *now = scope_find(b, a->name.text);
+    Type want = *type_of(s->level.around, s->given[i]);
+    Ref r = want_tensor(b, now->value, now->at, want.dtype);
+    if (r == NONE)
+        return false;
+    if (rank(b->g, r) == 0 && now->value->kind != VALUE_TENSOR)
+        r = g_broadcast(b->g, r, want.rank, want.dim);
+    if (type_same(type_of(b->g, r), &want)) {
+        graph_root(b->g, ROOT_RESULT, a->name.text, r, -1, -1);
+        return true;
+    }
+    Diag *d = complain(b, E0308, now->at, "`%s` begins as %s and comes back as %s", a->name.text,
+                       type_text(&b->cx->perm, &want), type_text(&b->cx->perm, type_of(b->g, r)));
+    diag_note(b->cx, d, a->span, "it begins here");
+    return false;
+}
+
+static bool body_results(Build *b, Scan *s)
+{
+    bool fine = true;
+    for (int i = 0; i < s->n_carries; i++)
+        fine = carry_result(b, s, i) && fine;
+    for (int i = 0; i < s->level.emitted.n; i++) {
+        Ref r = want_tensor(b, s->level.emitted.at[i], s->level.emitted_at.at[i], F32);
+        if (r == NONE)
+            return false;
+        if (rank(b->g, r) < s->axis) {
+            complain(b, E0222, s->level.emitted_at.at[i], "%s can't be stacked along axis %d",
+                     type_text(&b->cx->perm, type_of(b->g, r)), s->axis);
+            return false;
+        }
+        graph_root(b->g, ROOT_RESULT, "emit", r, -1, -1);
+    }
+    return fine;
+}
+
+static bool run_body(Build *b, Scan *s)
+{
+    Scope scope = {.outer = b->frame->scope};
+    Level *l = &s->level;
+    l->outer = b->level;
+    l->around = b->g;
+    l->body = g_body(b->g);
+    l->carries = s->n_carries;
+    l->given = s->given;
+    l->fixed = s->n_carries + s->n_sequences + 1;
+    b->frame->scope = &scope;
+    b->level = l;
+    b->g = l->body;
+    bind_arguments(b, s);
+    exec(b, &s->e->scan.body);
+    bool fine = !b->stop && body_results(b, s);
+    b->g = l->around;
+    b->level = l->outer;
+    b->frame->scope = scope.outer;
+    return fine;
+}
+
+/* ---- what comes out -------------------------------------------------------------- */
+
+/* Axis 0 of a stacked value goes to where the sequences have it. */
+static Ref back(Graph *g, Ref x, int axis)
+{
+    int perm[MAX_RANK];
+    for (int i = 0; i < rank(g, x); i++)
+        perm[i] = i == axis ? 0 : i + (i < axis);
+    return g_transpose(g, x, perm);
+}
+
+static const Value *results(Build *b, Scan *s, Ref scan)
+{
+    int n_emitted = s->level.emitted.n, n = 0;
+    const Value *v[2 * MAX_CARRIES + MAX_RANK];
+    for (int i = 0; i < n_emitted && n < MAX_CARRIES; i++) {
+        Ref stacked = g_pick(b->g, scan, s->n_carries + i);
+        v[n++] = made(b, stacked == NONE ? NONE : back(b->g, stacked, s->axis));
+    }
+    for (int i = 0; i < s->n_carries; i++)
+        v[n++] = made(b, g_pick(b->g, scan, i));
+    if (n == 1)
+        return v[0];
+    return value_items(&b->arena, VALUE_TUPLE, v, n);
+}
+
+static const Value *finish(Build *b, Scan *s)
+{
+    Level *l = &s->level;
+    int n = l->fixed + l->captured.n;
+    Ref *args = NEW_ARRAY(&b->arena, Ref, n);
+    at(b, s->e->span);
+    s->given[l->fixed - 1] = g_iota(b->g, type_make(I32, 1, &s->count), 0);
+    for (int i = 0; i < n; i++)
+        args[i] = i < l->fixed ? s->given[i] : l->captured.at[i - l->fixed];
+    Ref scan = g_scan(b->g, l->body, args, n, s->n_carries, s->n_sequences + 1, s->count, s->down);
+    return scan == NONE ? made(b, scan) : results(b, s, scan);
+}
+
 const Value *eval_scan(Build *b, const Expr *e)
 {
-    complain(b, E0990, e->span, "scan");
-    return &value_poison;
+    Scan s = {.e = e};
+    if (!count_carries(b, &s) || !read_reverse(b, &s) || !read_sequences(b, &s) ||
+        !read_carries(b, &s) || !run_body(b, &s))
+        return &value_poison;
+    return finish(b, &s);
 }

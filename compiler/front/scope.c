@@ -224,15 +224,15 @@ static Ref capture_one(Build *b, Level *l, Ref r)
     return arg;
 }
 
-static Ref capture(Build *b, Level *l, const Value *v)
+Ref capture(Build *b, Level *l, Graph *from, Ref r)
 {
     if (l == NULL)
         return NONE;
-    Ref r = l->around == v->graph ? v->ref : capture(b, l->outer, v);
+    r = l->around == from ? r : capture(b, l->outer, from, r);
     return r == NONE ? NONE : capture_one(b, l, r);
 }
 
 Ref use(Build *b, const Value *v)
 {
-    return v->graph == b->g ? v->ref : capture(b, b->level, v);
+    return v->graph == b->g ? v->ref : capture(b, b->level, v->graph, v->ref);
 }

@@ -88,11 +88,23 @@ const Value *table_get(Build *b, const Table *t, const Value *key, Span span, co
     return &value_poison;
 }
 
+/* A constant keeps its value. */
+static bool may_bind(Build *b, Name name)
+{
+    const Binding *found = scope_find(b, name.text);
+    if (found == NULL || found->kind != BIND_CONST || found->at.from == name.span.from)
+        return true;
+    Diag *d =
+        complain(b, E0313, name.span, "`%s` is a constant, and can't be bound again", name.text);
+    diag_note(b->cx, d, found->at, "it is bound here");
+    return false;
+}
+
 static void assign_one(Build *b, const LeftSide *t, const Value *v)
 {
     if (t->index.n > 0)
         table_set(b, t, v);
-    else
+    else if (may_bind(b, t->name))
         bind(b, t->name, v, BIND_LOCAL);
 }
 
@@ -150,7 +162,8 @@ static void exec_const(Build *b, const Stmt *s)
                  value_text(&b->cx->perm, v));
         v = &value_poison;
     }
-    bind(b, s->named.name, v, BIND_LOCAL);
+    if (may_bind(b, s->named.name))
+        bind(b, s->named.name, v, BIND_CONST);
 }
 
 /* ---- control ---------------------------------------------------------------- */

@@ -121,25 +121,31 @@ static const Value *table_subscript(Build *b, const Value *v, const Expr *e)
 
 /* ---- index tensors --------------------------------------------------------------- */
 
-/* The input whose elements the index has, unchanged; -1: there is none. */
-static int input_of(const Build *b, Graph *g, Ref r)
+static bool is_view(OpId op)
 {
-    for (;;) {
-        OpId op = op_of(g, r);
-        if (op == OP_input && g == b->top)
-            return (int)attr(g, r, 0)->i;
-        if (op == OP_cast && !dtype_is_int(type_of(g, arg(g, r, 0))->dtype))
-            return -1;
-        if (op != OP_reshape && op != OP_transpose && op != OP_slice && op != OP_broadcast &&
-            op != OP_cast)
-            return -1;
+    return op == OP_reshape || op == OP_transpose || op == OP_slice || op == OP_broadcast ||
+           op == OP_cast;
+}
+
+/* The input whose elements the index has, unchanged; -1: there is none. */
+static int input_of(const Build *b, const Level *l, const Graph *g, Ref r)
+{
+    while (is_view(op_of(g, r)) && dtype_is_int(type_of(g, arg(g, r, 0))->dtype))
         r = arg(g, r, 0);
-    }
+    if (op_of(g, r) == OP_input)
+        return (int)attr(g, r, 0)->i;
+    if (op_of(g, r) != OP_arg || l == NULL)
+        return -1;
+    int i = (int)attr(g, r, 0)->i;
+    if (i < l->carries)
+        return -1;
+    r = i < l->fixed ? l->given[i] : l->captured.at[i - l->fixed];
+    return input_of(b, l->outer, l->around, r);
 }
 
 bool index_range(Build *b, Ref index, int64_t rows, Span span, Span table)
 {
-    int i = input_of(b, b->g, index);
+    int i = input_of(b, b->level, b->g, index);
     if (i < 0 || i >= b->m->pinned.input.n)
         return true; /* computed: the op keeps it inside */
     GraphInput *in = &b->m->pinned.input.at[i];
