@@ -75,6 +75,14 @@ static void fail(Reader *r, const char *wanted)
         diag_error(r->cx, E0190, at, "%s is expected, not `%s`", wanted, word(r));
 }
 
+/* Another complaint, about the bytes [from, to). */
+static void refuse(Reader *r, int32_t from, int32_t to, const char *text)
+{
+    if (!r->failed)
+        diag_error(r->cx, E0190, (Span){r->file, from, to}, "%s", text);
+    r->failed = true;
+}
+
 static bool accept(Reader *r, const char *what)
 {
     if (r->failed || !is(r, what))
@@ -206,14 +214,17 @@ static KAff affine(Reader *r)
         int64_t coef = (int64_t)(minus ? -n : n);
         if (counted && !accept(r, "*")) {
             if (constant)
-                fail(r, "one constant");
+                fail(r, "an index (there is a constant already)");
             constant = true;
             x.base = coef;
         } else {
+            int32_t from = r->from, to = r->to;
             Val v = value(r);
             for (int i = 0; i < x.n; i++)
-                if (x.t[i].v == v || x.n == K_MAX_TERMS)
-                    fail(r, "each index once");
+                if (x.t[i].v == v)
+                    refuse(r, from, to, "the index occurs twice in one expression");
+            if (x.n == K_MAX_TERMS)
+                refuse(r, from, to, "an expression has too many terms");
             if (!r->failed)
                 x = k_aff_add(x, k_aff_val(v, coef));
         }
@@ -344,7 +355,7 @@ static void loop(Reader *r, KOp op, int depth)
 {
     const char *name = word(r);
     if (depth == MAX_DEPTH)
-        fail(r, "fewer loops in one another");
+        refuse(r, r->from, r->to, "too many loops are nested");
     next(r);
     expect(r, "<");
     KInst i = {.op = (uint8_t)op, .dtype = I64, .imm.i = size(r)};
@@ -361,13 +372,14 @@ static void loop(Reader *r, KOp op, int depth)
 
 static void dim(Reader *r)
 {
+    int32_t from = r->from, to = r->to;
     KRole role = (KRole)choice(r, krole_text, 4, "b, m, n or k");
     const char *name = r->failed ? "" : word(r);
     next(r);
     expect(r, "<");
     int64_t extent = size(r);
     if (r->k->kind != K_CONTRACT || r->k->section != K_IN_DIMS || r->k->con.n[role] == K_MAX_DIMS)
-        fail(r, "no dim here");
+        refuse(r, from, to, "a dim that is not at the head of a contraction, or one too many");
     if (!r->failed)
         bind(r, name, k_dim(r->k, role, extent));
 }
@@ -446,10 +458,11 @@ static void contraction(Reader *r)
     c->b = section(r, "b", true);
     c->b_to = c->e_from = (Val)k->inst.n;
     k->section = K_IN_EPILOGUE;
+    int32_t from = r->from, to = r->to;
     section(r, "epilogue", false);
     bool has_sum = (int)c->e_from < k->inst.n && k->inst.at[c->e_from].op == KI_SUM;
     if (!r->failed && !has_sum)
-        fail(r, "an epilogue that begins with its sum");
+        refuse(r, from, to, "the epilogue does not begin with its sum");
     if (has_sum)
         c->dtype = (DType)k->inst.at[c->e_from].dtype;
 }

@@ -11,7 +11,9 @@ const char *complain(const Verifier *v, const char *format, ...)
     va_end(ap);
     if (v->at == 0)
         return text;
-    return arena_printf(v->arena, "%s %%%u: %s", kop_text((KOp)inst_of(v, v->at)->op), v->at, text);
+    int op = inst_of(v, v->at)->op;
+    const char *name = op < N_KOPS ? kop_text((KOp)op) : "?";
+    return arena_printf(v->arena, "%s %%%u: %s", name, v->at, text);
 }
 
 /* The section that instruction x lies in. */
