@@ -98,7 +98,7 @@ static Kernel *padded(DType t, int64_t m, int64_t n, int64_t pad, int64_t stride
     Val i = k_par(k, m), j = k_par(k, wide);
     KBound b = {k_aff_offset(k_aff_val(j, stride), -pad), 0, n};
     KAff at = k_aff_offset(at2(i, n, j, stride), -pad);
-    k_store(k, out, at2(i, wide, j, 1), k_load_bounded(k, x, at, &b, 1, 3));
+    k_store(k, out, at2(i, wide, j, 1), k_load_bounded(k, x, at, &b, 1, t == BOOL ? 1 : 3));
     k_end(k, i);
     k_finish(k);
     return k;

@@ -1,0 +1,163 @@
+/* Contractions of the shapes that models have, for tests and measurements. */
+#ifndef GRADC_TESTS_CPU_SHAPES_H
+#define GRADC_TESTS_CPU_SHAPES_H
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include "target/cpu/object.h"
+
+static inline KAff at2(Val i, int64_t c, Val j, int64_t d)
+{
+    return k_aff_add(k_aff_val(i, c), k_aff_val(j, d));
+}
+
+/* What a matmul may have around it. */
+enum { TRANSPOSE_A = 1, TRANSPOSE_B = 2, PROLOGUE = 4, EPILOGUE = 8, TRANSPOSE_C = 16 };
+
+typedef struct Matmul {
+    int64_t batch, m, n, k;
+    int form;
+    int64_t leaf;
+} Matmul;
+
+static inline Kernel *make_matmul(Arena *arena, DType t, const Matmul *shape)
+{
+    int64_t batch = shape->batch, m = shape->m, n = shape->n, kk = shape->k, leaf = shape->leaf;
+    int form = shape->form;
+    Kernel *k = kernel_new(arena, K_CONTRACT, "matmul");
+    int out = k_buf(k, t, batch * m * n, (form & EPILOGUE) != 0 ? K_INOUT : K_OUT);
+    int a = k_buf(k, t, batch * m * kk, K_IN), b = k_buf(k, t, batch * kk * n, K_IN);
+    int bias = k_buf(k, t, n, K_IN);
+    Val z = k_dim(k, K_B, batch), i = k_dim(k, K_M, m), j = k_dim(k, K_N, n);
+    Val p = k_dim(k, K_K, kk);
+    k_section_a(k);
+    KAff at = (form & TRANSPOSE_A) != 0 ? at2(i, 1, p, m) : at2(i, kk, p, 1);
+    Val x = k_load(k, a, k_aff_add(at, k_aff_val(z, m * kk)));
+    if ((form & PROLOGUE) != 0)
+        x = k_binary(k, KI_MAX, x, k_const(k, t, 0));
+    k_section_b(k, x);
+    at = (form & TRANSPOSE_B) != 0 ? at2(p, 1, j, kk) : at2(p, n, j, 1);
+    Val y = k_load(k, b, k_aff_add(at, k_aff_val(z, kk * n)));
+    if ((form & PROLOGUE) != 0)
+        y = k_binary(k, KI_MUL, y, k_const(k, t, 0.7));
+    Val sum = k_epilogue(k, y, t, leaf);
+    KAff to = (form & TRANSPOSE_C) != 0 ? at2(i, 1, j, m) : at2(i, n, j, 1);
+    to = k_aff_add(to, k_aff_val(z, m * n));
+    if ((form & EPILOGUE) != 0) {
+        sum = k_binary(k, KI_ADD, sum, k_load(k, bias, k_aff_val(j, 1)));
+        sum = k_fma(k, sum, k_const(k, t, -0.01), k_load(k, out, to));
+    }
+    k_store(k, out, to, sum);
+    k_finish(k);
+    return k;
+}
+
+typedef struct Conv {
+    int64_t batch, in, out, size, kernel, stride, pad, dilation;
+} Conv;
+
+static inline int64_t conv_out(const Conv *c)
+{
+    return (c->size + 2 * c->pad - c->dilation * (c->kernel - 1) - 1) / c->stride + 1;
+}
+
+/* y[b,o,h,w] = sum over i, u, v of W[o,i,u,v] x[b,i,h*s+u*d-p,w*s+v*d-p] */
+static inline Kernel *make_conv_forward(Arena *arena, const Conv *c, bool bytes)
+{
+    Kernel *k = kernel_new(arena, K_CONTRACT, "conv");
+    int64_t o = conv_out(c), kk = c->kernel, in = c->size;
+    int y = k_buf(k, F32, c->batch * c->out * o * o, K_OUT);
+    int w = k_buf(k, F32, c->out * c->in * kk * kk, K_IN);
+    int x = k_buf(k, bytes ? U8 : F32, c->batch * c->in * in * in, K_IN);
+    Val z = k_dim(k, K_B, c->batch), m = k_dim(k, K_M, c->out);
+    Val h = k_dim(k, K_N, o), v = k_dim(k, K_N, o);
+    Val i = k_dim(k, K_K, c->in), r = k_dim(k, K_K, kk), q = k_dim(k, K_K, kk);
+    k_section_a(k);
+    KAff at = k_aff_add(at2(m, c->in * kk * kk, i, kk * kk), at2(r, kk, q, 1));
+    Val a = k_load(k, w, at);
+    k_section_b(k, a);
+    KAff row = k_aff_offset(at2(h, c->stride, r, c->dilation), -c->pad);
+    KAff col = k_aff_offset(at2(v, c->stride, q, c->dilation), -c->pad);
+    KBound bound[] = {{row, 0, in}, {col, 0, in}};
+    at = k_aff_add(at2(z, c->in * in * in, i, in * in), k_aff_add(k_aff_scale(row, in), col));
+    Val b = c->pad > 0 ? k_load_bounded(k, x, at, bound, 2, 0) : k_load(k, x, at);
+    if (bytes)
+        b = k_binary(k, KI_MUL, k_cast(k, F32, b), k_const(k, F32, 1.0 / 255));
+    Val sum = k_epilogue(k, b, F32, 0);
+    sum = k_binary(k, KI_MAX, sum, k_const(k, F32, 0));
+    k_store(k, y, k_aff_add(at2(z, c->out * o * o, m, o * o), at2(h, o, v, 1)), sum);
+    k_finish(k);
+    return k;
+}
+
+/* dx[b,i,h,w] = sum over o, u, v of W[o,i,u,v] dy[b,o,h+p-u*d,w+p-v*d]; stride 1. */
+static inline Kernel *make_conv_data(Arena *arena, const Conv *c)
+{
+    Kernel *k = kernel_new(arena, K_CONTRACT, "conv_data");
+    int64_t o = conv_out(c), kk = c->kernel, in = c->size;
+    int dx = k_buf(k, F32, c->batch * c->in * in * in, K_OUT);
+    int w = k_buf(k, F32, c->out * c->in * kk * kk, K_IN);
+    int dy = k_buf(k, F32, c->batch * c->out * o * o, K_IN);
+    Val z = k_dim(k, K_B, c->batch), m = k_dim(k, K_M, c->in);
+    Val h = k_dim(k, K_N, in), v = k_dim(k, K_N, in);
+    Val i = k_dim(k, K_K, c->out), r = k_dim(k, K_K, kk), q = k_dim(k, K_K, kk);
+    k_section_a(k);
+    KAff at = k_aff_add(at2(i, c->in * kk * kk, m, kk * kk), at2(r, kk, q, 1));
+    Val a = k_load(k, w, at);
+    k_section_b(k, a);
+    KAff row = k_aff_offset(at2(h, 1, r, -c->dilation), c->pad);
+    KAff col = k_aff_offset(at2(v, 1, q, -c->dilation), c->pad);
+    KBound bound[] = {{row, 0, o}, {col, 0, o}};
+    at = k_aff_add(at2(z, c->out * o * o, i, o * o), k_aff_add(k_aff_scale(row, o), col));
+    Val b = k_load_bounded(k, dy, at, bound, 2, 0);
+    Val sum = k_epilogue(k, b, F32, 0);
+    k_store(k, dx, k_aff_add(at2(z, c->in * in * in, m, in * in), at2(h, in, v, 1)), sum);
+    k_finish(k);
+    return k;
+}
+
+/* dW[o,i,u,v] = sum over b, h, w of dy[b,o,h,w] x[b,i,h*s+u*d-p,w*s+v*d-p] */
+static inline Kernel *make_conv_weight(Arena *arena, const Conv *c, int64_t leaf)
+{
+    Kernel *k = kernel_new(arena, K_CONTRACT, "conv_weight");
+    int64_t o = conv_out(c), kk = c->kernel, in = c->size;
+    int dw = k_buf(k, F32, c->out * c->in * kk * kk, K_OUT);
+    int dy = k_buf(k, F32, c->batch * c->out * o * o, K_IN);
+    int x = k_buf(k, F32, c->batch * c->in * in * in, K_IN);
+    Val m = k_dim(k, K_M, c->out), i = k_dim(k, K_N, c->in);
+    Val r = k_dim(k, K_N, kk), q = k_dim(k, K_N, kk);
+    Val z = k_dim(k, K_K, c->batch), h = k_dim(k, K_K, o), v = k_dim(k, K_K, o);
+    k_section_a(k);
+    Val a = k_load(k, dy, k_aff_add(at2(z, c->out * o * o, m, o * o), at2(h, o, v, 1)));
+    k_section_b(k, a);
+    KAff row = k_aff_offset(at2(h, c->stride, r, c->dilation), -c->pad);
+    KAff col = k_aff_offset(at2(v, c->stride, q, c->dilation), -c->pad);
+    KBound bound[] = {{row, 0, in}, {col, 0, in}};
+    KAff at = k_aff_add(at2(z, c->in * in * in, i, in * in), k_aff_add(k_aff_scale(row, in), col));
+    Val b = c->pad > 0 ? k_load_bounded(k, x, at, bound, 2, 0) : k_load(k, x, at);
+    Val sum = k_epilogue(k, b, F32, leaf);
+    k_store(k, dw, k_aff_add(at2(m, c->in * kk * kk, i, kk * kk), at2(r, kk, q, 1)), sum);
+    k_finish(k);
+    return k;
+}
+
+/* Rows of a table chosen by an index, times b: an indirect access in a section. */
+static inline Kernel *make_embedding_matmul(Arena *arena, int64_t m, int64_t n, int64_t kk)
+{
+    Kernel *k = kernel_new(arena, K_CONTRACT, "embedding_matmul");
+    int out = k_buf(k, F32, m * n, K_OUT), table = k_buf(k, F32, 7 * kk, K_IN);
+    int index = k_buf(k, I32, m, K_IN), b = k_buf(k, F32, kk * n, K_IN);
+    Val i = k_dim(k, K_M, m), j = k_dim(k, K_N, n), p = k_dim(k, K_K, kk);
+    k_section_a(k);
+    Val r = k_load(k, index, k_aff_val(i, 1));
+    Val a = k_load(k, table, k_aff_offset(k_aff_add(k_aff_val(p, 1), k_aff_val(r, kk)), 3 * kk));
+    k_section_b(k, a);
+    Val y = k_load(k, b, at2(p, n, j, 1));
+    Val sum = k_epilogue(k, y, F32, 0);
+    k_store(k, out, at2(i, n, j, 1), sum);
+    k_finish(k);
+    return k;
+}
+
+#endif
