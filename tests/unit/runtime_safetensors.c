@@ -341,10 +341,10 @@ START_TEST(written_header_limit)
 {
     enum { N = 300000 };
     gradc_named *list = calloc(N, sizeof *list);
-    char *names = malloc(8 * N);
+    char(*names)[12] = calloc(N, sizeof *names);
     for (int i = 0; i < N; i++) {
-        snprintf(names + 8 * i, 8, "%d", i);
-        list[i] = tensor(names + 8 * i, GRADC_F32, NULL, 1, 0, 0);
+        snprintf(names[i], sizeof names[i], "%d", i);
+        list[i] = tensor(names[i], GRADC_F32, NULL, 1, 0, 0);
     }
     ck_assert_int_eq(gradc_tensors_write("/none/x", list, N, NULL, 0, &error), GRADC_BAD_ARGUMENT);
     ck_assert_ptr_nonnull(strstr(error.text, "16777216"));
