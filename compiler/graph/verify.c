@@ -96,7 +96,7 @@ static const char *check_root(const Check *c, const Root *root)
         return wrong(c, root->ref, "it is assigned to no slot");
     if (root->kind == ROOT_GRADIENT && (root->slot < 0) == (root->input < 0))
         return wrong(c, root->ref, "a gradient is of one slot or one input");
-    if (t->rank < 0)
+    if (t->rank < 0 && root->kind != ROOT_OTHER)
         return wrong(c, root->ref, "a root is no tuple");
     return check_slot(c, root);
 }

@@ -307,18 +307,19 @@ static Val min_scalar(Elem *e, Ref n, const Val *x)
     return extreme(e, KI_MIN, x);
 }
 
-/* d[i] = ct where operand i was chosen, half of it where both are equal. */
-static void chosen(Graph *g, Ref ct, Ref first, Ref second, Ref d[])
+/* d[0] = ct but where low < high, d[1] = ct but where high < low; half of it each where
+ * they are equal. */
+static void chosen(Graph *g, Ref ct, Ref low, Ref high, Ref d[])
 {
     Ref zero = full_like(g, ct, 0);
     Ref half = g_scale(g, ct, 0.5);
-    Ref equal = g_node(g, OP_eq, (Ref[]){first, second}, 2, NULL);
-    Ref is_second = g_node(g, OP_lt, (Ref[]){first, second}, 2, NULL);
-    Ref is_first = g_node(g, OP_lt, (Ref[]){second, first}, 2, NULL);
-    Ref to_first = g_where(g, is_second, zero, ct);
-    Ref to_second = g_where(g, is_first, zero, ct);
-    d[0] = g_where(g, equal, half, to_first);
-    d[1] = g_where(g, equal, half, to_second);
+    Ref equal = g_node(g, OP_eq, (Ref[]){low, high}, 2, NULL);
+    Ref below = g_node(g, OP_lt, (Ref[]){low, high}, 2, NULL);
+    Ref above = g_node(g, OP_lt, (Ref[]){high, low}, 2, NULL);
+    Ref first = g_where(g, below, zero, ct);
+    Ref second = g_where(g, above, zero, ct);
+    d[0] = g_where(g, equal, half, first);
+    d[1] = g_where(g, equal, half, second);
 }
 
 static void max_vjp(Graph *g, Ref n, Ref ct, Ref d[])
@@ -330,10 +331,7 @@ static void max_vjp(Graph *g, Ref n, Ref ct, Ref d[])
 static void min_vjp(Graph *g, Ref n, Ref ct, Ref d[])
 {
     Ref x = arg(g, n, 0), y = arg(g, n, 1);
-    Ref swapped[2];
-    chosen(g, ct, y, x, swapped);
-    d[0] = swapped[1];
-    d[1] = swapped[0];
+    chosen(g, ct, y, x, d); /* x is left out where y is less */
 }
 
 static Ref same_simple(Graph *g, Ref n)

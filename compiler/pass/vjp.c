@@ -54,6 +54,14 @@ typedef struct Sweep {
 
 /* ---- what has no derivative ------------------------------------------------------ */
 
+/* After a report the sweep goes on with zeros, to find all others. */
+static void go_on(Sweep *s, Ref x)
+{
+    Type t = *type_of(s->g, x);
+    if (s->ct[x] == NONE && s->dep[x] && is_real(s->g, x) && t.rank >= 0)
+        s->ct[x] = g_zeros(s->g, &t);
+}
+
 static void report(Sweep *s, Ref r)
 {
     const Op *op = optab[op_of(s->g, r)];
@@ -64,24 +72,26 @@ static void report(Sweep *s, Ref r)
     d->origin = o;
     diag_help(s->cx, d, "say `stop_gradient` if none is wanted");
     s->failed = true;
+    for (int i = 0; i < node(s->g, r)->n_args; i++)
+        go_on(s, arg(s->g, r, i));
 }
 
 /* Reports each op behind r that made something else of a float. */
 static void report_lost(Sweep *s, Ref r)
 {
+    bool lost = false;
     if (s->seen[r])
         return;
     s->seen[r] = true;
-    bool is_origin = !is_real(s->g, r) && has_real_operand(s->g, r);
     for (int i = 0; i < node(s->g, r)->n_args; i++) {
         Ref x = arg(s->g, r, i);
-        if (!s->dep[x])
-            continue;
-        if (!is_real(s->g, x))
+        if (s->dep[x] && is_real(s->g, x))
+            lost = true;
+        else if (s->dep[x])
             report_lost(s, x);
-        else if (is_origin)
-            report(s, r);
     }
+    if (lost)
+        report(s, r);
 }
 
 /* ---- the sweep -------------------------------------------------------------------- */
@@ -130,10 +140,12 @@ static void apply_rule(Sweep *s, Ref r)
         Ref x = arg(g, r, i);
         if (!s->dep[x] || !is_real(g, x) || d[i] == REF_ZERO)
             continue;
-        if (d[i] == NONE)
-            s->failed = true;
-        else
+        if (d[i] != NONE) {
             add_cotangent(s, x, d[i]);
+        } else { /* reported */
+            s->failed = true;
+            go_on(s, x);
+        }
     }
     arena_reset(&s->cx->scratch, mark);
 }
@@ -187,11 +199,16 @@ static bool is_trained(const Pinned *pin, int64_t slot)
     return pin->slot.at[slot].kind == SLOT_PARAM && !pin->slot.at[slot].frozen;
 }
 
+static bool is_wanted(const Pinned *pin, int64_t input)
+{
+    return input < pin->input.n && pin->input.at[input].with_grad;
+}
+
 static void collect(const Graph *g, const Pinned *pin, Arena *a, Wanted *w)
 {
     for (Ref r = 1; r < (Ref)g->node.n; r++) {
         bool slot = op_of(g, r) == OP_slot && is_trained(pin, attr(g, r, 0)->i);
-        bool input = op_of(g, r) == OP_input && pin->input.at[attr(g, r, 0)->i].with_grad;
+        bool input = op_of(g, r) == OP_input && is_wanted(pin, attr(g, r, 0)->i);
         if (slot || input)
             vec_push(a, &w->x, r);
     }

@@ -1,0 +1,745 @@
+/* Reverse mode: numbers of textbooks, contractions of every kind, loops, activity, and what is
+ * reported. The rules of single ops are checked in ops.c, from their rows. */
+#include <check.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+#include "pass/pass.h"
+#include "support/eval.h"
+
+static Ctx cx;
+static Graph *g;
+static Pinned pin;
+
+static void start(void)
+{
+    ctx_init(&cx);
+    g = graph_new(&cx, "test");
+    pin = (Pinned){.arena = &cx.perm, .step_counter = -1, .skipped_counter = -1, .seed = -1};
+}
+
+static void stop(void)
+{
+    graph_free(g);
+    ctx_free(&cx);
+}
+
+static Type f32(int rank, const int64_t *dim)
+{
+    return type_make(F32, rank, dim);
+}
+
+#define SHAPE(...) f32((int)(sizeof((int64_t[]){__VA_ARGS__}) / 8), (int64_t[]){__VA_ARGS__})
+
+static Ref param(const char *name, Type t)
+{
+    return g_slot(g, pinned_add(&pin, name, SLOT_PARAM, t, NULL), t);
+}
+
+static Ref input(Type t)
+{
+    return g_input(g, count_inputs(g), t);
+}
+
+static Value scalar(double x)
+{
+    Type t = type_scalar(F32);
+    Value v = value_new(&t, &cx.perm);
+    v.x[0] = x;
+    return v;
+}
+
+static Value of(int n, const double *x)
+{
+    Value v = {.n = n, .x = NEW_ARRAY(&cx.perm, double, n)};
+    memcpy(v.x, x, (size_t)n * sizeof *x);
+    return v;
+}
+
+#define VALUES(...) of((int)(sizeof((double[]){__VA_ARGS__}) / 8), (double[]){__VA_ARGS__})
+
+static Ref gradient(const char *name)
+{
+    for (int i = 0; i < g->root.n; i++)
+        if (g->root.at[i].kind == ROOT_GRADIENT && strcmp(g->root.at[i].name, name) == 0)
+            return g->root.at[i].ref;
+    return NONE;
+}
+
+static void loss_is(Ref r)
+{
+    graph_root(g, ROOT_LOSS, "loss", r, -1, -1);
+}
+
+static int count(OpId op, Ref from)
+{
+    int n = 0;
+    for (Ref r = from; r < (Ref)g->node.n; r++)
+        n += op_of(g, r) == op;
+    return n;
+}
+
+static void check_gradient(Ref y, int order, double lo, double hi, uint64_t seed)
+{
+    GradCheck how = {.samples = 3, .order = order, .lo = lo, .hi = hi, .seed = seed};
+    double err = gradcheck(g, &y, 1, &how);
+    diag_print(&cx, stdout);
+    ck_assert(!how.failed && !how.zero);
+    ck_assert_msg(err < (order == 1 ? 1e-6 : 1e-5), "off by %g", err);
+    const char *bad = graph_verify(g, &cx.perm);
+    ck_assert_msg(bad == NULL, "%s", bad);
+}
+
+static void renew(void)
+{
+    graph_free(g);
+    g = graph_new(&cx, "test");
+}
+
+/* ---- textbooks -------------------------------------------------------------------- */
+
+START_TEST(square_of_a_line)
+{
+    Type t = type_scalar(F32);
+    pin.input.at = &(GraphInput){.name = "x", .type = t, .with_grad = true};
+    pin.input.n = 1;
+    Ref x = g_input(g, 0, t), W = param("W", t), b = param("b", t);
+    Ref product = g_mul(g, W, x);
+    Ref line = g_add(g, product, b);
+    Ref two = g_const(g, F32, 2);
+    Ref loss = g_pow(g, line, two);
+    loss_is(loss);
+    ck_assert(vjp(&cx, g, &pin));
+    const Value in[] = {scalar(3)}, slot[] = {scalar(2), scalar(1)};
+    Value *v = eval_graph(g, &(Feed){.input = in, .slot = slot}, &cx.perm);
+    ck_assert(v[loss].x[0] == 49);
+    ck_assert(v[gradient("W")].x[0] == 42);
+    ck_assert(v[gradient("x")].x[0] == 28);
+    ck_assert(v[gradient("b")].x[0] == 14);
+    ck_assert_ptr_null(graph_verify(g, &cx.perm));
+}
+END_TEST
+
+/* x=[1,2], W1 3x2, b1, relu, W2, b2, target 1, half the square. */
+START_TEST(two_three_one_network)
+{
+    Ref x = input(SHAPE(2)), W1 = param("W1", SHAPE(3, 2)), b1 = param("b1", SHAPE(3));
+    Ref W2 = param("W2", SHAPE(3)), b2 = param("b2", type_scalar(F32));
+    Ref product = g_matmul(g, W1, x);
+    Ref z = g_add(g, product, b1);
+    Ref h = g_unary(g, OP_relu, z);
+    Ref dot = g_matmul(g, W2, h);
+    Ref y = g_add(g, dot, b2);
+    Ref one = g_const(g, F32, 1);
+    Ref miss = g_sub(g, y, one);
+    Ref square = g_mul(g, miss, miss);
+    Ref loss = g_scale(g, square, 0.5);
+    loss_is(loss);
+    ck_assert(vjp(&cx, g, &pin));
+    /* the first unit is 0 in real numbers: relu'(0) = 0 */
+    const Value in[] = {VALUES(1, 2)};
+    const Value slot[] = {VALUES(0.5, -0.3, 0.2, 0.8, -0.4, 0.6), VALUES(0.1, -0.2, 0),
+                          VALUES(0.3, -0.5, 0.7), scalar(0.1)};
+    slot[1].x[0] = -(0.5 * 1 + -0.3 * 2);
+    Value *v = eval_graph(g, &(Feed){.input = in, .slot = slot}, &cx.perm);
+    const double dW1[] = {0, 0, 0.57, 1.14, -0.798, -1.596}, db1[] = {0, 0.57, -0.798};
+    const double dW2[] = {0, -1.824, -0.912};
+    ck_assert_double_eq_tol(v[y].x[0], -0.14, 1e-12);
+    ck_assert_double_eq_tol(v[loss].x[0], 0.6498, 1e-12);
+    ck_assert_double_eq_tol(v[gradient("b2")].x[0], -1.14, 1e-12);
+    for (int i = 0; i < 6; i++)
+        ck_assert_double_eq_tol(v[gradient("W1")].x[i], dW1[i], 1e-12);
+    for (int i = 0; i < 3; i++) {
+        ck_assert_double_eq_tol(v[gradient("b1")].x[i], db1[i], 1e-12);
+        ck_assert_double_eq_tol(v[gradient("W2")].x[i], dW2[i], 1e-12);
+    }
+}
+END_TEST
+
+/* What is chosen where there is no derivative. */
+START_TEST(kinks_are_as_documented)
+{
+    Ref x = input(SHAPE(3)), y = input(SHAPE(3));
+    Ref ones = g_full(g, SHAPE(3), 1);
+    const OpId unary[] = {OP_relu, OP_abs};
+    Ref d[2], ds[8];
+    int n = 0;
+    for (int i = 0; i < 2; i++) {
+        Ref z = g_unary(g, unary[i], x);
+        ck_assert(pullback(&cx, g, &z, &ones, 1, &x, 1, &ds[n++]));
+    }
+    Ref larger = g_binary(g, OP_max, x, y);
+    ck_assert(pullback(&cx, g, &larger, &ones, 1, (Ref[]){x, y}, 2, d));
+    Ref top = g_reduce(g, OP_reduce_max, x, 0, false);
+    Ref one = g_const(g, F32, 1);
+    ck_assert(pullback(&cx, g, &top, &one, 1, &x, 1, &ds[n]));
+    const Value in[] = {VALUES(0, -1, 0), VALUES(0, 3, -2)};
+    Value *v = eval_graph(g, &(Feed){.input = in}, &cx.perm);
+    const double relu[] = {0, 0, 0}, abs[] = {0, -1, 0}, max_x[] = {0.5, 0, 1};
+    const double max_y[] = {0.5, 1, 0}, first[] = {1, 0, 0};
+    for (int i = 0; i < 3; i++) {
+        ck_assert(v[ds[0]].x[i] == relu[i] && v[ds[1]].x[i] == abs[i]);
+        ck_assert(v[d[0]].x[i] == max_x[i] && v[d[1]].x[i] == max_y[i]);
+        ck_assert(v[ds[2]].x[i] == first[i]);
+    }
+}
+END_TEST
+
+START_TEST(powers_of_zero)
+{
+    Ref x = input(SHAPE(4)), y = input(SHAPE(4));
+    Ref p = g_node(g, OP_pow, (Ref[]){x, y}, 2, NULL);
+    Ref ones = g_full(g, SHAPE(4), 1), d[2];
+    ck_assert(pullback(&cx, g, &p, &ones, 1, (Ref[]){x, y}, 2, d));
+    const Value in[] = {VALUES(0, 0, 0, -2), VALUES(0, 1, 2, 3)};
+    Value *v = eval_graph(g, &(Feed){.input = in}, &cx.perm);
+    const double dx[] = {0, 1, 0, 12};
+    for (int i = 0; i < 4; i++)
+        ck_assert(v[d[0]].x[i] == dx[i]);
+    for (int i = 0; i < 3; i++)
+        ck_assert(v[d[1]].x[i] == 0);
+    ck_assert(isnan(v[d[1]].x[3]));
+}
+END_TEST
+
+/* ---- sums and activity -------------------------------------------------------------- */
+
+START_TEST(uses_are_summed_once)
+{
+    Ref x = input(SHAPE(3)), sum = NONE;
+    for (int i = 0; i < 5; i++) {
+        Ref y = g_unary(g, OP_sin, x);
+        sum = i == 0 ? y : g_add(g, sum, y);
+    }
+    Ref end = (Ref)g->node.n, w = input(SHAPE(3)), d;
+    ck_assert(pullback(&cx, g, &sum, &w, 1, &x, 1, &d));
+    ck_assert_int_eq(count(OP_add, end), 4);
+}
+END_TEST
+
+/* Cotangents of the parts of a split are joined, not padded and added. */
+START_TEST(parts_are_joined)
+{
+    Ref x = input(SHAPE(2, 9)), ys[3], ws[3], d;
+    for (int i = 0; i < 3; i++)
+        ys[i] = g_slice(g, x, 1, 3 * i, 3, 1);
+    for (int i = 0; i < 3; i++)
+        ws[i] = input(SHAPE(2, 3));
+    ck_assert(pullback(&cx, g, ys, ws, 3, &x, 1, &d));
+    graph_root(g, ROOT_OTHER, "d", d, -1, -1);
+    simplify(&cx, g);
+    ck_assert_int_eq(count(OP_concat, 1), 1);
+    ck_assert_int_eq(count(OP_add, 1) + count(OP_pad, 1), 0);
+    ck_assert_int_eq(node(g, g->root.at[0].ref)->n_args, 3);
+}
+END_TEST
+
+START_TEST(only_active_values_get_cotangents)
+{
+    Ref x = input(SHAPE(4)), data = input(SHAPE(4)), w = param("w", SHAPE(4));
+    Ref heavy = g_unary(g, OP_exp, data); /* does not depend on w */
+    Ref scaled = g_mul(g, heavy, w);
+    Ref aside = g_unary(g, OP_tanh, w); /* does not reach the loss */
+    graph_root(g, ROOT_OUTPUT, "aside", aside, -1, -1);
+    Ref sum = g_add(g, scaled, x);
+    loss_is(g_sum_all(g, sum));
+    ck_assert(vjp(&cx, g, &pin));
+    Ref end = g->n_primal;
+    simplify(&cx, g);
+    (void)end;
+    ck_assert_int_eq(count(OP_mul, g->n_primal), 0); /* 1 * exp(data) is exp(data) */
+    ck_assert_int_eq(op_of(g, gradient("w")), OP_exp);
+}
+END_TEST
+
+START_TEST(unused_parameters_are_warned_about)
+{
+    Type t = type_scalar(F32);
+    pin.input.at = &(GraphInput){.name = "x", .type = t, .with_grad = true};
+    pin.input.n = 1;
+    Ref a = param("a", t), b = param("b", t), c = param("c", t), x = g_input(g, 0, t);
+    pin.slot.at[2].frozen = true;
+    Ref stopped = g_stop_gradient(g, b);
+    Ref product = g_mul(g, a, stopped);
+    Ref sum = g_add(g, product, c);
+    (void)x;
+    loss_is(sum);
+    ck_assert(vjp(&cx, g, &pin));
+    ck_assert_int_eq(cx.n_warnings, 2);
+    ck_assert_str_eq(cx.diag.at[0]->text, "the loss does not depend on the parameter `b`");
+    ck_assert_str_eq(cx.diag.at[1]->text, "the loss does not depend on the input `x`");
+    ck_assert_int_eq(gradient("b"), NONE);
+    ck_assert_int_eq(gradient("c"), NONE);
+    ck_assert(const_is(g, gradient("x"), 0));
+}
+END_TEST
+
+START_TEST(a_slot_read_twice_has_one_gradient)
+{
+    Type t = type_scalar(F32);
+    Ref a = param("a", t), again = g_slot(g, 0, t);
+    loss_is(g_mul(g, a, again));
+    ck_assert(vjp(&cx, g, &pin));
+    ck_assert_int_eq(g->root.n, 2);
+    Value *v = eval_graph(g, &(Feed){.slot = (Value[]){scalar(5)}}, &cx.perm);
+    ck_assert(v[gradient("a")].x[0] == 10);
+}
+END_TEST
+
+/* ---- what is reported ------------------------------------------------------------------ */
+
+/* Reads a graph whose loss is its ROOT_LOSS and whose parameters are slots 0.. */
+static bool vjp_of(const char *text)
+{
+    int32_t source = source_add(&cx, "test.gir", text, strlen(text), false);
+    graph_free(g);
+    g = graph_read(&cx, source);
+    if (g == NULL) {
+        diag_print(&cx, stdout);
+        ck_abort_msg("not read");
+    }
+    for (Ref r = 1; r < (Ref)g->node.n; r++) { /* the reader drops them at the end */
+        Origin *o = NEW(&cx.perm, Origin);
+        o->span = (Span){source, (int32_t)r, (int32_t)r + 1};
+        g->node.at[r].origin = o;
+        if (op_of(g, r) == OP_slot)
+            pinned_add(&pin, "p", SLOT_PARAM, *type_of(g, r), NULL);
+    }
+    return vjp(&cx, g, &pin);
+}
+
+START_TEST(all_offending_uses_are_reported_at_once)
+{
+    bool fine = vjp_of("graph \"g\" {\n"
+                       "%1 = slot(index = 0, dtype = f32, shape = [3])\n"
+                       "%2 = floor(%1)\n"
+                       "%3 = argmax(%1, axis = 0)\n"
+                       "%4 = cast(%3, dtype = f32)\n"
+                       "%5 = sum(%2, axis = 0)\n"
+                       "%6 = add(%4, %5)\n"
+                       "%7 = round(%1)\n"
+                       "%8 = sum(%7, axis = 0)\n"
+                       "%9 = mul(%6, %8)\n"
+                       "%10 = sign(%1)\n" /* reaches no loss */
+                       "loss %9 output %10 }");
+    ck_assert(!fine);
+    ck_assert_int_eq(cx.n_errors, 3);
+    bool seen[16] = {false};
+    for (int i = 0; i < 3; i++) {
+        ck_assert_int_eq(cx.diag.at[i]->code, E0410);
+        seen[cx.diag.at[i]->span.from] = true;
+        ck_assert_ptr_nonnull(cx.diag.at[i]->help);
+    }
+    ck_assert(seen[2] && seen[3] && seen[7]);
+}
+END_TEST
+
+START_TEST(choosing_is_differentiable)
+{
+    ck_assert(vjp_of("graph \"g\" {\n"
+                     "%1 = slot(index = 0, dtype = f32, shape = [3])\n"
+                     "%2 = argmax(%1, axis = 0)\n"
+                     "%3 = take_along(%1, %2, axis = 0)\n"
+                     "%4 = broadcast(%3, shape = [3])\n"
+                     "%5 = lt(%1, %4)\n"
+                     "%6 = where(%5, %1, %4)\n"
+                     "%7 = floor(%1)\n"
+                     "%8 = stop_gradient(%7)\n"
+                     "%9 = add(%6, %8)\n"
+                     "%10 = sum(%9, axis = 0)\n"
+                     "loss %10 }"));
+    ck_assert_int_eq(cx.n_errors, 0);
+}
+END_TEST
+
+START_TEST(offenders_in_a_loop_are_reported)
+{
+    ck_assert(!vjp_of("graph \"g\" {\n"
+                      "%1 = slot(index = 0, dtype = f32, shape = [3])\n"
+                      "%2 = input(index = 0, dtype = f32, shape = [4,3])\n"
+                      "%3 = floor(%1)\n"
+                      "%4 = scan(%1, %2, %3, carries = 1, sequences = 1, count = 4, body = {\n"
+                      "  %1 = arg(index = 0, dtype = f32, shape = [3])\n"
+                      "  %2 = arg(index = 1, dtype = f32, shape = [3])\n"
+                      "  %3 = arg(index = 2, dtype = f32, shape = [3])\n"
+                      "  %4 = ceil(%1) %5 = floor(%2) %6 = add(%4, %5) %7 = mul(%6, %3)\n"
+                      "  result %7 })\n"
+                      "%5 = pick(%4, index = 0)\n"
+                      "%6 = sum(%5, axis = 0)\n"
+                      "loss %6 }"));
+    /* floor of the parameter and ceil of the carry; floor of the input is harmless */
+    ck_assert_int_eq(cx.n_errors, 2);
+}
+END_TEST
+
+/* ---- contractions ------------------------------------------------------------------------ */
+
+static double multiplications(Ref from)
+{
+    double sum = 0;
+    for (Ref r = from; r < (Ref)g->node.n; r++) {
+        double each = 1;
+        if (op_of(g, r) != OP_contract)
+            continue;
+        for (int i = 0; i < attr(g, r, 0)->n; i++)
+            each *= (double)attr(g, r, 0)->ints[i];
+        sum += each;
+    }
+    return sum;
+}
+
+START_TEST(matmul_of_all_ranks)
+{
+    const int64_t x[][4] = {{3}, {2, 3}, {4, 2, 3}, {5, 1, 2, 3}, {1, 2, 3}};
+    const int64_t y[][4] = {{3}, {3, 2}, {4, 3, 2}, {4, 3, 1}, {1, 3, 2}};
+    const int x_rank[] = {1, 2, 3, 4, 3}, y_rank[] = {1, 2, 3, 3, 3};
+    for (int i = 0; i < 5; i++)
+        for (int j = 0; j < 5; j++)
+            for (int order = 1; order <= 2; order++) {
+                renew();
+                Ref a = input(f32(x_rank[i], x[i])), b = input(f32(y_rank[j], y[j]));
+                check_gradient(g_matmul(g, a, b), order, -1, 1, (uint64_t)(9 * i + j));
+            }
+}
+END_TEST
+
+START_TEST(einsum_of_many_kinds)
+{
+    const char *const spec[] = {"ij,jk->ik", "ij,kj->ki", "bij,bkj->bik", "i,j->ij",
+                                "ij,ij->",   "ijk,k->ji", "ij,ji->i",     "ij,kl->il"};
+    const int64_t extent[] = {2, 3, 4, 2, 3, 4}; /* i j k l .. and b */
+    for (int s = 0; s < 8; s++)
+        for (int order = 1; order <= 2; order++) {
+            renew();
+            Type t[2] = {type_scalar(F32), type_scalar(F32)};
+            int which = 0;
+            for (const char *c = spec[s]; *c != '-'; c++) {
+                if (*c == ',')
+                    which++;
+                else
+                    t[which].dim[t[which].rank++] = *c == 'b' ? 3 : extent[*c - 'i'];
+            }
+            Ref a = input(t[0]), b = input(t[1]);
+            check_gradient(g_einsum(g, spec[s], a, b), order, -1, 1, (uint64_t)s);
+        }
+}
+END_TEST
+
+/* x[i,i] * y[i] */
+START_TEST(a_diagonal)
+{
+    Ref x = input(SHAPE(3, 3)), y = input(SHAPE(3));
+    check_gradient(g_einsum(g, "ii,i->i", x, y), 1, -1, 1, 1);
+}
+END_TEST
+
+typedef struct Conv {
+    int spatial;
+    int64_t groups, x[5], w[5], stride[3], lo[3], hi[3], dilation[3];
+} Conv;
+
+static Conv random_conv(int spatial, uint64_t *s)
+{
+    Conv c = {.spatial = spatial, .groups = next_int(s, 1, 3)};
+    int64_t in = next_int(s, 1, 2), out = next_int(s, 1, 2);
+    c.x[0] = next_int(s, 1, 2);
+    c.x[1] = c.groups * in;
+    c.w[0] = c.groups * out;
+    c.w[1] = in;
+    for (int i = 0; i < spatial; i++) {
+        c.w[i + 2] = next_int(s, 1, 3);
+        c.stride[i] = next_int(s, 1, 3);
+        c.dilation[i] = next_int(s, 1, 3);
+        c.lo[i] = next_int(s, 0, 2);
+        c.hi[i] = next_int(s, 0, 2);
+        int64_t span = c.dilation[i] * (c.w[i + 2] - 1) + 1;
+        c.x[i + 2] = span + next_int(s, 0, spatial == 1 ? 9 : 3);
+    }
+    return c;
+}
+
+static Ref build_conv(const Conv *c)
+{
+    Ref x = input(f32(c->spatial + 2, c->x)), w = input(f32(c->spatial + 2, c->w));
+    return g_conv(g, x, w, c->stride, c->lo, c->hi, c->dilation, c->groups);
+}
+
+static void check_convs(int spatial, int n, int order)
+{
+    uint64_t s = (uint64_t)(spatial + 10 * order);
+    for (int i = 0; i < n; i++) {
+        renew();
+        Conv c = random_conv(spatial, &s);
+        check_gradient(build_conv(&c), order, -1, 1, s);
+    }
+}
+
+START_TEST(convolutions)
+{
+    check_convs(1, 150, 1);
+    check_convs(2, 40, 1);
+    check_convs(3, 8, 1);
+}
+END_TEST
+
+START_TEST(convolutions_twice)
+{
+    check_convs(1, 60, 2);
+    check_convs(2, 8, 2);
+}
+END_TEST
+
+/* A gradient of a strided convolution multiplies no zeros that dilation would put in: as
+ * many products as the convolution, but for the borders. */
+START_TEST(strided_gradients_multiply_no_zeros)
+{
+    const Conv c = {.spatial = 2,
+                    .groups = 1,
+                    .x = {2, 8, 32, 32},
+                    .w = {8, 8, 3, 3},
+                    .stride = {2, 2},
+                    .lo = {1, 1},
+                    .hi = {1, 1},
+                    .dilation = {1, 1}};
+    Ref y = build_conv(&c), w = input(*type_of(g, y)), d[2];
+    double forward = multiplications(1);
+    Ref end = (Ref)g->node.n, xs[2] = {NONE, NONE};
+    for (Ref r = 1, n = 0; r < end && n < 2; r++)
+        if (op_of(g, r) == OP_input)
+            xs[n++] = r;
+    ck_assert(pullback(&cx, g, &y, &w, 1, xs, 2, d));
+    double reverse = multiplications(end);
+    ck_assert_msg(reverse <= 2.01 * forward, "%g against %g", reverse, forward);
+    ck_assert_int_eq(count(OP_contract, end), 5); /* four phases, and the weight's */
+}
+END_TEST
+
+START_TEST(stride_one_is_one_contraction)
+{
+    const Conv c = {.spatial = 2,
+                    .groups = 1,
+                    .x = {2, 3, 9, 9},
+                    .w = {4, 3, 3, 3},
+                    .stride = {1, 1},
+                    .lo = {1, 1},
+                    .hi = {1, 1},
+                    .dilation = {2, 1}};
+    Ref y = build_conv(&c), w = input(*type_of(g, y)), d[2];
+    Ref end = (Ref)g->node.n;
+    Ref x = arg(g, y, 0), k = arg(g, y, 1);
+    ck_assert(pullback(&cx, g, &y, &w, 1, (Ref[]){x, k}, 2, d));
+    ck_assert_int_eq(count(OP_contract, end), 2);
+    ck_assert_int_eq(g->node.n - (int)end, 2); /* and nothing around them */
+}
+END_TEST
+
+/* ---- windows and slices ------------------------------------------------------------------- */
+
+START_TEST(windows)
+{
+    uint64_t s = 5;
+    for (int i = 0; i < 200; i++) {
+        renew();
+        int64_t size = next_int(&s, 1, 4), dilation = next_int(&s, 1, 3);
+        int64_t stride = next_int(&s, 1, 5), lo = next_int(&s, 0, 2), hi = next_int(&s, 0, 2);
+        int64_t extent = dilation * (size - 1) + 1 + next_int(&s, 0, 8);
+        int axis = next_int(&s, 0, 1);
+        int64_t dims[2] = {2, 2};
+        dims[axis] = extent;
+        Ref x = input(f32(2, dims));
+        Ref y = g_window(g, x, axis, size, stride, dilation, lo, hi, 0);
+        check_gradient(y, 1 + i % 2, -1, 1, s);
+    }
+}
+END_TEST
+
+START_TEST(max_pooling_gives_the_gradient_to_the_first)
+{
+    Ref x = input(SHAPE(1, 2, 2));
+    Ref rows = g_window(g, x, 1, 2, 2, 1, 0, 0, -INFINITY);
+    Ref both = g_window(g, rows, 3, 2, 2, 1, 0, 0, -INFINITY);
+    const bool axes[MAX_RANK] = {false, false, true, false, true};
+    Ref top = g_reduce_axes(g, OP_reduce_max, both, axes, false);
+    Ref w = g_full(g, *type_of(g, top), 1), d;
+    ck_assert(pullback(&cx, g, &top, &w, 1, &x, 1, &d));
+    const Value in[] = {VALUES(1, 7, 7, 7)};
+    Value *v = eval_graph(g, &(Feed){.input = in}, &cx.perm);
+    const double expected[] = {0, 1, 0, 0};
+    for (int i = 0; i < 4; i++)
+        ck_assert(v[d].x[i] == expected[i]);
+}
+END_TEST
+
+START_TEST(slices)
+{
+    uint64_t s = 3;
+    for (int i = 0; i < 200; i++) {
+        renew();
+        int64_t step = next_int(&s, 1, 4), size = next_int(&s, 1, 5);
+        int64_t span = (size - 1) * step + 1, before = next_int(&s, 0, 3);
+        int64_t extent = before + span + next_int(&s, 0, 3);
+        bool down = next_int(&s, 0, 1) == 1;
+        Ref x = input(SHAPE(extent, 2));
+        Ref y = g_slice(g, x, 0, down ? before + span - 1 : before, size, down ? -step : step);
+        check_gradient(y, 1, -1, 1, s);
+    }
+}
+END_TEST
+
+START_TEST(eight_axes)
+{
+    const int64_t d[8] = {2, 1, 2, 1, 2, 1, 1, 3};
+    for (int axis = 0; axis < 8; axis++) {
+        renew();
+        Ref x = input(f32(8, d));
+        Ref all = g_slice(g, x, axis, dim(g, x, axis) - 1, (dim(g, x, axis) + 1) / 2, -2);
+        Ref y = g_unary(g, OP_sin, all);
+        check_gradient(y, 1, -1, 1, 3);
+    }
+}
+END_TEST
+
+/* ---- loops ----------------------------------------------------------------------------------- */
+
+/* h = tanh(h U + x), T steps; gives all h and the last one. */
+static Ref recurrence(int T, bool down, Ref *last)
+{
+    Ref h0 = input(SHAPE(2, 3)), xs = input(SHAPE(T, 2, 3)), U = input(SHAPE(3, 3));
+    Graph *b = g_body(g);
+    Ref h = g_body_arg(b, 0, SHAPE(2, 3)), x = g_body_arg(b, 1, SHAPE(2, 3));
+    Ref u = g_body_arg(b, 2, SHAPE(3, 3));
+    Ref product = g_matmul(b, h, u);
+    Ref sum = g_add(b, product, x);
+    Ref new = g_unary(b, OP_tanh, sum);
+    graph_root(b, ROOT_RESULT, NULL, new, -1, -1);
+    graph_root(b, ROOT_RESULT, NULL, new, -1, -1);
+    Ref scan = g_scan(g, b, (Ref[]){h0, xs, U}, 3, 1, 1, T, down);
+    *last = g_pick(g, scan, 0);
+    return g_pick(g, scan, 1);
+}
+
+START_TEST(recurrent_cell)
+{
+    for (int i = 0; i < 8; i++) {
+        renew();
+        Ref last, all = recurrence(i / 2 + 1, i % 2 == 1, &last);
+        Ref sum = g_sum_all(g, all);
+        Ref end = g_sum_all(g, last);
+        Ref y = i < 4 ? g_add(g, sum, end) : i % 2 == 0 ? end : sum;
+        check_gradient(y, 1, -1, 1, (uint64_t)i);
+        renew();
+        all = recurrence(i / 2 + 1, i % 2 == 1, &last);
+        check_gradient(i % 2 == 0 ? all : last, 2, -1, 1, (uint64_t)i);
+    }
+}
+END_TEST
+
+/* The same after simplify, which drops unused parts of both loops; bits stay. */
+START_TEST(a_loop_keeps_its_bits)
+{
+    Ref last, all = recurrence(5, false, &last);
+    graph_root(g, ROOT_OTHER, "all", all, -1, -1);
+    Ref w = g_full(g, *type_of(g, last), 1), d;
+    Ref U = 3;
+    ck_assert_int_eq(op_of(g, U), OP_input);
+    uint64_t s = 1;
+    Value *in = random_inputs(g, 3, -1, 1, &s, &cx.perm);
+    Value before = eval_graph(g, &(Feed){.input = in}, &cx.perm)[all];
+    ck_assert(pullback(&cx, g, &last, &w, 1, &U, 1, &d));
+    graph_root(g, ROOT_OTHER, "dU", d, -1, -1);
+    Value *v = eval_graph(g, &(Feed){.input = in}, &cx.perm);
+    ck_assert_mem_eq(v[all].x, before.x, (size_t)before.n * sizeof(double));
+    Value dU = v[d];
+    simplify(&cx, g);
+    ck_assert_ptr_null(graph_verify(g, &cx.perm));
+    v = eval_graph(g, &(Feed){.input = in}, &cx.perm);
+    ck_assert_mem_eq(v[g->root.at[0].ref].x, before.x, (size_t)before.n * sizeof(double));
+    ck_assert_mem_eq(v[g->root.at[1].ref].x, dU.x, (size_t)dU.n * sizeof(double));
+    ck_assert_int_eq(count(OP_scan, 1), 2);
+    /* The reverse carries the cotangents of h and U, and stacks nothing. */
+    for (Ref r = 1; r < (Ref)g->node.n; r++)
+        if (op_of(g, r) == OP_scan && attr(g, r, 3)->i != 0)
+            ck_assert_int_eq(tuple_size(g, r), 2);
+}
+END_TEST
+
+START_TEST(dropout_in_a_loop_is_drawn_again)
+{
+    Ref h0 = input(SHAPE(4)), seed = g_input(g, 1, type_scalar(I64));
+    Ref step = g_input(g, 2, type_scalar(I64));
+    Graph *b = g_body(g);
+    Ref h = g_body_arg(b, 0, SHAPE(4)), s = g_body_arg(b, 1, type_scalar(I64));
+    Ref k = g_body_arg(b, 2, type_scalar(I64));
+    Ref u = g_uniform(b, SHAPE(4), s, k, 99);
+    Ref half = g_full(b, SHAPE(4), 0.5);
+    Ref keep = g_node(b, OP_lt, (Ref[]){u, half}, 2, NULL);
+    Ref zero = g_full(b, SHAPE(4), 0);
+    Ref kept = g_where(b, keep, h, zero);
+    Ref grown = g_unary(b, OP_sin, kept);
+    Ref new = g_add(b, grown, h);
+    graph_root(b, ROOT_RESULT, NULL, new, -1, -1);
+    Ref scan = g_scan(g, b, (Ref[]){h0, seed, step}, 3, 1, 0, 3, false);
+    Ref last = g_pick(g, scan, 0);
+    check_gradient(last, 1, -1, 1, 4);
+    /* Nothing but the carry is stacked: the mask is drawn again. */
+    ck_assert_int_le(tuple_size(g, scan), 2);
+}
+END_TEST
+
+/* ---- size -------------------------------------------------------------------------------------
+ */
+
+START_TEST(a_long_graph_takes_linear_time)
+{
+    Ref x = input(SHAPE(4)), y = x;
+    for (int i = 0; i < 50000; i++) {
+        Ref s = g_unary(g, OP_sin, y);
+        y = g_mul(g, s, y);
+    }
+    clock_t from = clock();
+    Ref w = g_full(g, SHAPE(4), 1), d;
+    ck_assert(pullback(&cx, g, &y, &w, 1, &x, 1, &d));
+    double seconds = (double)(clock() - from) / CLOCKS_PER_SEC;
+    ck_assert_msg(seconds < 2, "%g s", seconds);
+}
+END_TEST
+
+Suite *suite_vjp(void);
+Suite *suite_vjp(void)
+{
+    Suite *s = suite_create("vjp");
+    TCase *c = tcase_create("vjp");
+    tcase_add_checked_fixture(c, start, stop);
+    tcase_set_timeout(c, 240);
+    tcase_add_test(c, square_of_a_line);
+    tcase_add_test(c, two_three_one_network);
+    tcase_add_test(c, kinks_are_as_documented);
+    tcase_add_test(c, powers_of_zero);
+    tcase_add_test(c, uses_are_summed_once);
+    tcase_add_test(c, parts_are_joined);
+    tcase_add_test(c, only_active_values_get_cotangents);
+    tcase_add_test(c, unused_parameters_are_warned_about);
+    tcase_add_test(c, a_slot_read_twice_has_one_gradient);
+    tcase_add_test(c, all_offending_uses_are_reported_at_once);
+    tcase_add_test(c, choosing_is_differentiable);
+    tcase_add_test(c, offenders_in_a_loop_are_reported);
+    tcase_add_test(c, matmul_of_all_ranks);
+    tcase_add_test(c, einsum_of_many_kinds);
+    tcase_add_test(c, a_diagonal);
+    tcase_add_test(c, convolutions);
+    tcase_add_test(c, convolutions_twice);
+    tcase_add_test(c, strided_gradients_multiply_no_zeros);
+    tcase_add_test(c, stride_one_is_one_contraction);
+    tcase_add_test(c, windows);
+    tcase_add_test(c, max_pooling_gives_the_gradient_to_the_first);
+    tcase_add_test(c, slices);
+    tcase_add_test(c, eight_axes);
+    tcase_add_test(c, recurrent_cell);
+    tcase_add_test(c, a_loop_keeps_its_bits);
+    tcase_add_test(c, dropout_in_a_loop_is_drawn_again);
+    tcase_add_test(c, a_long_graph_takes_linear_time);
+    suite_add_tcase(s, c);
+    return s;
+}
