@@ -76,13 +76,8 @@ static void build_model(Build *b)
 
 static void keep_across(Build *b)
 {
-    Model *m = b->m;
-    m->n_across = b->across.n;
-    m->across = NEW_ARRAY(m->arena, Across, b->across.n);
-    for (int i = 0; i < b->across.n; i++) {
-        m->across[i] = b->across.at[i];
-        graph_root(b->g, ROOT_OTHER, "across", m->across[i].value, -1, -1);
-    }
+    for (int i = 0; i < b->across.n; i++)
+        graph_root(b->g, ROOT_OTHER, ACROSS_ROOT, b->across.at[i], -1, -1);
 }
 
 /* One try; with `rows`, partial batches are told apart. */

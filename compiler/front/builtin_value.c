@@ -550,10 +550,9 @@ static const Value *bi_across(Build *b, const CallArgs *c)
         return &value_poison;
     }
     at(b, c->call->span);
-    int32_t index = INT32_MAX - b->across.n;
-    Ref stand_in = g_input(b->g, index, type_scalar(type_of(b->g, s)->dtype));
-    vec_push(&b->arena, &b->across, ((Across){s, stand_in}));
-    return made(b, stand_in);
+    int32_t index = ACROSS_INPUT - b->across.n;
+    vec_push(&b->arena, &b->across, s);
+    return made(b, g_input(b->g, index, type_scalar(type_of(b->g, s)->dtype)));
 }
 
 const Builtin builtin_value_table[] = {

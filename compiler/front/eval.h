@@ -87,16 +87,14 @@ struct Model {
     Train train;
     Pinned pinned;
     Origins origins;
-    NameMap slots;         /* by name */
-    VEC(Init) init;        /* by slot */
-    int64_t batch;         /* the argument `batch`, or 0 */
-    bool rows_lost;        /* a partial batch can't be told apart everywhere */
-    bool built;            /* some entry was: pinned is complete */
-    bool checked;          /* warnings of the tree were given */
-    VEC(bool) inferred;    /* by input: its range was not declared */
-    int32_t lr;            /* slot of the learning rate, or -1 */
-    struct Across *across; /* of the entry built last */
-    int n_across;
+    NameMap slots;      /* by name */
+    VEC(Init) init;     /* by slot */
+    int64_t batch;      /* the argument `batch`, or 0 */
+    bool rows_lost;     /* a partial batch can't be told apart everywhere */
+    bool built;         /* some entry was: pinned is complete */
+    bool checked;       /* warnings of the tree were given */
+    VEC(bool) inferred; /* by input: its range was not declared */
+    int32_t lr;         /* slot of the learning rate, or -1 */
 };
 
 /* ---- names ----------------------------------------------------------------- */
@@ -177,10 +175,10 @@ typedef struct Update {
     Span at;
 } Update;
 
-/* across(s): s of this micro-batch, and the input that stands for its average. */
-typedef struct Across {
-    Ref value, stand_in;
-} Across;
+/* across(s) is, until build_accumulate(), an input of this number less which one it is; s
+ * itself is a root of this name. */
+enum { ACROSS_INPUT = INT32_MAX };
+#define ACROSS_ROOT "across"
 
 typedef struct Declared {
     const char *name; /* interned */
@@ -210,7 +208,7 @@ typedef struct Build {
     VEC(Declared) declared;
     NameMap declared_at;
     VEC(Update) update;
-    VEC(Across) across;
+    VEC(Ref) across; /* s of across(s) */
     Ref loss, step_number, seed, rows_value;
     Span loss_at;
     Rows *rows; /* NULL: every row counts */
