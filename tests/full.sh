@@ -13,7 +13,7 @@
 #   JAX_MODELS                     0           300   judged by JAX
 #   MUTATIONS                    500         5,000   edits of the examples
 #   SEED                           1             1   of everything drawn
-#   FULL                           -             1   whatever has no number: all of it
+#   GRADC_FULL                     -             1   whatever has no number: all of it
 set -u
 cd "$(dirname "$0")/.." || exit 3
 
@@ -37,8 +37,8 @@ RANDOM_MODELS=$(share "${RANDOM_MODELS:-5000}")
 JAX_MODELS=$(share "${JAX_MODELS:-300}")
 MUTATIONS=$(share "${MUTATIONS:-5000}")
 SEED=$((${SEED:-1} + 1000 * (i - 1)))
-FULL=1 STAGE_MINUTES=${STAGE_MINUTES:-600}
-export FUZZ_RUNS KILLS RANDOM_MODELS JAX_MODELS MUTATIONS SEED FULL STAGE_MINUTES
+GRADC_FULL=1 STAGE_MINUTES=${STAGE_MINUTES:-600}
+export FUZZ_RUNS KILLS RANDOM_MODELS JAX_MODELS MUTATIONS SEED GRADC_FULL STAGE_MINUTES
 
 mkdir -p build
 out=build/full-$i-of-$n.txt

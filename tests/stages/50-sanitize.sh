@@ -1,7 +1,7 @@
 # The unit and golden tests under the address and undefined-behaviour sanitizers.
 . tests/stage.sh
 
-export SHORT=1 CK_TIMEOUT_MULTIPLIER=10 # fewer cases where a test has many
+export GRADC_SHORT=1 CK_TIMEOUT_MULTIPLIER=10 # fewer cases where a test has many
 export ASAN_OPTIONS=detect_stack_use_after_return=1:strict_string_checks=1
 export UBSAN_OPTIONS=print_stacktrace=1
 export LSAN_OPTIONS="suppressions=$PWD/tests/leaks.supp:print_suppressions=0"

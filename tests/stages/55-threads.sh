@@ -7,7 +7,7 @@ if [ -z "$suites" ]; then
     skip "thread sanitizer: there is no suite for threads"
     finish
 fi
-export SHORT=1 CK_TIMEOUT_MULTIPLIER=10 # fewer cases where a test has many
+export GRADC_SHORT=1 CK_TIMEOUT_MULTIPLIER=10 # fewer cases where a test has many
 export TSAN_OPTIONS=halt_on_error=1
 if build build-tsan Tsan gradc-tests >build/log/make-tsan.txt 2>&1; then
     # shellcheck disable=SC2086  # a list of names

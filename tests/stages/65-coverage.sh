@@ -2,7 +2,7 @@
 # tests/full.sh only, and where the fuzzing stage has left its clang.
 . tests/stage.sh
 
-if [ -z "${FULL:-}" ]; then
+if [ -z "${GRADC_FULL:-}" ]; then
     say "in tests/full.sh only"
     finish
 fi
