@@ -14,7 +14,7 @@
 
 /* ---- pieces --------------------------------------------------------------------- */
 
-Val poly(const Fn *f, Val x, const double *c, int n)
+Val fn_poly(const Fn *f, Val x, const double *c, int n)
 {
     Val p = num(f, c[n - 1]);
     for (int i = n - 2; i >= 0; i--) {
@@ -25,51 +25,51 @@ Val poly(const Fn *f, Val x, const double *c, int n)
 }
 
 /* MIN and MAX give their second operand if either is NaN. */
-Val at_most(const Fn *f, Val x, double limit)
+Val fn_at_most(const Fn *f, Val x, double limit)
 {
     Val c = num(f, limit);
     return k_binary(f->k, KI_MIN, c, x);
 }
 
-Val at_least(const Fn *f, Val x, double limit)
+Val fn_at_least(const Fn *f, Val x, double limit)
 {
     Val c = num(f, limit);
     return k_binary(f->k, KI_MAX, c, x);
 }
 
-double magic(const Fn *f)
+double fn_magic(const Fn *f)
 {
     return single(f) ? 0x1.8p23 : 0x1.8p52;
 }
 
-Val nearest_integer(const Fn *f, Val x_plus_magic, Val *field)
+Val fn_nearest_integer(const Fn *f, Val x_plus_magic, Val *field)
 {
-    Val c = num(f, magic(f)), by = integer(f, fraction_bits(f));
+    Val c = num(f, fn_magic(f)), by = integer(f, fraction_bits(f));
     Val bits = bits_of(f, x_plus_magic);
     *field = k_binary(f->k, KI_SHL, bits, by);
     return sub(f, x_plus_magic, c);
 }
 
-Val power_of_two(const Fn *f, Val field)
+Val fn_power_of_two(const Fn *f, Val field)
 {
     Val base = integer(f, one_bits(f));
     Val bits = add(f, field, base);
     return float_of(f, bits);
 }
 
-Power power_split(const Fn *f, Val x, int step)
+Power fn_power_split(const Fn *f, Val x, int step)
 {
-    Val per = num(f, 0x1.71547652b82fep+0 / step), c = num(f, magic(f));
+    Val per = num(f, 0x1.71547652b82fep+0 / step), c = num(f, fn_magic(f));
     Val shifted = fused(f, x, per, c);
     Power p;
-    Val n = nearest_integer(f, shifted, &p.field);
+    Val n = fn_nearest_integer(f, shifted, &p.field);
     Val high = num(f, -ln2_high(f) * step), low = num(f, -ln2_low(f) * step);
     p.r = fused(f, n, high, x);
     p.r = fused(f, n, low, p.r);
     return p;
 }
 
-Val with_sign_of(const Fn *f, Val y, Val x)
+Val fn_with_sign_of(const Fn *f, Val y, Val x)
 {
     Val mask = integer(f, sign_bits(f)), x_bits = bits_of(f, x);
     Val sign = both(f, x_bits, mask), y_bits = bits_of(f, y);
@@ -79,7 +79,7 @@ Val with_sign_of(const Fn *f, Val y, Val x)
 
 /* The top half of the exponent's step is put at sqrt(1/2): subtracting its bits
  * first makes the integer part of the exponent field the wanted e. */
-Split split(const Fn *f, Val x, bool denormals)
+Split fn_split(const Fn *f, Val x, bool denormals)
 {
     Kernel *k = f->k;
     double lowest = single(f) ? 0x1p-126 : 0x1p-1022, up = single(f) ? 0x1p25 : 0x1p54;
@@ -106,7 +106,7 @@ Split split(const Fn *f, Val x, bool denormals)
     if (single(f)) {
         s.e = k_cast(k, F32, s.e_bits);
     } else { /* no vector conversion of i64 before AVX-512: by the bits of 1.5 * 2^52 */
-        Val base = integer(f, INT64_C(0x4338000000000000)), c = num(f, magic(f));
+        Val base = integer(f, INT64_C(0x4338000000000000)), c = num(f, fn_magic(f));
         Val sum = add(f, s.e_bits, base);
         Val moved = float_of(f, sum);
         s.e = sub(f, moved, c);

@@ -94,20 +94,20 @@ static inline int64_t sign_bits(const Fn *f)
 }
 
 /* c[0] + c[1] x + ... + c[n-1] x^(n-1), by fma. */
-Val poly(const Fn *f, Val x, const double *c, int n);
+Val fn_poly(const Fn *f, Val x, const double *c, int n);
 #define POLY(f, x, table)                                                                          \
-    (single(f) ? poly(f, x, table##_f32, (int)(sizeof table##_f32 / sizeof(double)))               \
-               : poly(f, x, table##_f64, (int)(sizeof table##_f64 / sizeof(double))))
+    (single(f) ? fn_poly(f, x, table##_f32, (int)(sizeof table##_f32 / sizeof(double)))               \
+               : fn_poly(f, x, table##_f64, (int)(sizeof table##_f64 / sizeof(double))))
 
 /* At most `limit`, at least `limit`; NaN stays. */
-Val at_most(const Fn *f, Val x, double limit);
-Val at_least(const Fn *f, Val x, double limit);
+Val fn_at_most(const Fn *f, Val x, double limit);
+Val fn_at_least(const Fn *f, Val x, double limit);
 /* x to the nearest integer, for |x| < 2^(fraction_bits-2), by adding and
  * subtracting 1.5 * 2^fraction_bits. *field: the integer << fraction_bits. */
-double magic(const Fn *f);
-Val nearest_integer(const Fn *f, Val x_plus_magic, Val *field);
+double fn_magic(const Fn *f);
+Val fn_nearest_integer(const Fn *f, Val x_plus_magic, Val *field);
 /* 2^n of such a field. */
-Val power_of_two(const Fn *f, Val field);
+Val fn_power_of_two(const Fn *f, Val field);
 /* ln2 in two parts: the high one has so few bits that n * ln2_high and
  * x - n * ln2_high are exact for the n of an exponent and x next to n * ln2. */
 static inline double ln2_high(const Fn *f)
@@ -123,16 +123,16 @@ typedef struct Power {
     Val r;
     Val field; /* n << fraction_bits */
 } Power;
-Power power_split(const Fn *f, Val x, int step);
+Power fn_power_split(const Fn *f, Val x, int step);
 /* y with the sign bit of x flipped in. */
-Val with_sign_of(const Fn *f, Val y, Val x);
+Val fn_with_sign_of(const Fn *f, Val y, Val x);
 
 /* x = 2^e * m with m in [sqrt(1/2), sqrt(2)), e as a float; x > 0 and finite. */
 typedef struct Split {
     Val m, e;
     Val e_bits; /* as an integer */
 } Split;
-Split split(const Fn *f, Val x, bool denormals);
+Split fn_split(const Fn *f, Val x, bool denormals);
 
 Val expand_exp(const Fn *f, Val x);
 Val expand_expm1(const Fn *f, Val x);

@@ -7,11 +7,11 @@
 /* 1 - e^t scale for t in [-40, 0]. */
 static Val one_less_exp(const Fn *f, Val t, Val factor)
 {
-    Power e = power_split(f, t, 1);
+    Power e = fn_power_split(f, t, 1);
     Val p = POLY(f, e.r, expm1_poly), one = num(f, 1);
     p = fused(f, p, e.r, one);
     p = fused(f, p, e.r, one);
-    Val scale = power_of_two(f, e.field);
+    Val scale = fn_power_of_two(f, e.field);
     if (factor != 0)
         scale = mul(f, scale, factor);
     Val minus = negate(f, p);
@@ -20,7 +20,7 @@ static Val one_less_exp(const Fn *f, Val t, Val factor)
 
 static Val far_single(const Fn *f, Val a)
 {
-    Val g = poly(f, a, erfc_log_f32, (int)(sizeof erfc_log_f32 / sizeof(double)));
+    Val g = fn_poly(f, a, erfc_log_f32, (int)(sizeof erfc_log_f32 / sizeof(double)));
     return one_less_exp(f, g, 0);
 }
 
@@ -29,7 +29,7 @@ static Val far_double(const Fn *f, Val a)
     Val two = num(f, 2), one = num(f, 1);
     Val above = sub(f, a, two), below = add(f, a, two);
     Val t = quotient(f, above, below);
-    Val p = poly(f, t, erfc_poly_f64, (int)(sizeof erfc_poly_f64 / sizeof(double)));
+    Val p = fn_poly(f, t, erfc_poly_f64, (int)(sizeof erfc_poly_f64 / sizeof(double)));
     Val twice = fused(f, a, two, one);
     Val factor = quotient(f, p, twice), minus = negate(f, a);
     Val square = mul(f, minus, a);
@@ -39,9 +39,9 @@ static Val far_double(const Fn *f, Val a)
 Val expand_erf(const Fn *f, Val x)
 {
     Val size = magnitude(f, x);
-    Val a = at_most(f, size, single(f) ? 3.95 : 6);
+    Val a = fn_at_most(f, size, single(f) ? 3.95 : 6);
     Val far = single(f) ? far_single(f, a) : far_double(f, a);
-    Val signed_far = with_sign_of(f, far, x);
+    Val signed_far = fn_with_sign_of(f, far, x);
     Val z = mul(f, a, a);
     Val p = POLY(f, z, erf_poly), near = fused(f, x, p, x);
     Val limit = num(f, single(f) ? 0.9 : 1.0);

@@ -8,13 +8,13 @@
  * last product rounds. */
 Val expand_exp(const Fn *f, Val x)
 {
-    x = at_most(f, x, single(f) ? 89 : 710);
-    x = at_least(f, x, single(f) ? -104.5 : -746);
-    Power e = power_split(f, x, 2);
+    x = fn_at_most(f, x, single(f) ? 89 : 710);
+    x = fn_at_least(f, x, single(f) ? -104.5 : -746);
+    Power e = fn_power_split(f, x, 2);
     Val p = POLY(f, e.r, exp_poly), one = num(f, 1);
     p = fused(f, p, e.r, one);
     p = fused(f, p, e.r, one);
-    Val scale = power_of_two(f, e.field);
+    Val scale = fn_power_of_two(f, e.field);
     p = mul(f, p, scale);
     return mul(f, p, scale);
 }
@@ -24,14 +24,14 @@ Val expand_exp(const Fn *f, Val x)
  * half of it, for n up to the largest exponent. *q: e^r - 1, exact for n = 0. */
 static Val grow(const Fn *f, Val x, bool halved, Val *q)
 {
-    Power e = power_split(f, x, 1);
+    Power e = fn_power_split(f, x, 1);
     Val p = POLY(f, e.r, expm1_poly), square = mul(f, e.r, e.r);
     *q = fused(f, square, p, e.r);
     if (halved) {
         Val step = integer(f, INT64_C(1) << fraction_bits(f));
         e.field = sub(f, e.field, step);
     }
-    Val scale = power_of_two(f, e.field);
+    Val scale = fn_power_of_two(f, e.field);
     Val unit = num(f, halved ? 0.5 : 1);
     Val offset = sub(f, scale, unit);
     return fused(f, *q, scale, offset);
@@ -39,8 +39,8 @@ static Val grow(const Fn *f, Val x, bool halved, Val *q)
 
 Val expand_expm1(const Fn *f, Val x)
 {
-    Val v = at_most(f, x, single(f) ? 89 : 710), q;
-    v = at_least(f, v, single(f) ? -30 : -60);
+    Val v = fn_at_most(f, x, single(f) ? 89 : 710), q;
+    v = fn_at_least(f, v, single(f) ? -30 : -60);
     Val half = grow(f, v, true, &q);
     Val whole = add(f, half, half);
     /* n = 0: halving would cost a denormal its last bit */
@@ -59,15 +59,15 @@ Val expand_tanh(const Fn *f, Val x)
 {
     Val a = magnitude(f, x), q;
     Val twice = add(f, a, a);
-    Val v = at_most(f, twice, single(f) ? 20 : 40);
+    Val v = fn_at_most(f, twice, single(f) ? 20 : 40);
     Val t = grow(f, v, false, &q), two = num(f, 2);
     Val below = add(f, t, two);
     Val r = quotient(f, t, below);
-    r = with_sign_of(f, r, x);
+    r = fn_with_sign_of(f, r, x);
     if (!single(f))
         return r;
     Val z = mul(f, x, x);
-    Val p = poly(f, z, tanh_poly_f32, (int)(sizeof tanh_poly_f32 / sizeof(double)));
+    Val p = fn_poly(f, z, tanh_poly_f32, (int)(sizeof tanh_poly_f32 / sizeof(double)));
     Val cube = mul(f, z, x), limit = num(f, 0.55);
     Val near = fused(f, cube, p, x), is_near = less(f, a, limit);
     return choose(f, is_near, near, r);

@@ -46,7 +46,7 @@ static Val log_edges(const Fn *f, Val x, Val at, Val y)
 
 Val expand_log(const Fn *f, Val x)
 {
-    Split s = split(f, x, true);
+    Split s = fn_split(f, x, true);
     Val one = num(f, 1);
     Val v = sub(f, s.m, one);
     Val y = log_of(f, v, s.e);
@@ -63,7 +63,7 @@ Val expand_log1p(const Fn *f, Val x)
     Val c_small = sub(f, x, u_less), c_large = sub(f, one, u_rest);
     Val is_small = less(f, x, one);
     Val c = choose(f, is_small, c_small, c_large);
-    Split s = split(f, u, false);
+    Split s = fn_split(f, u, false);
     Val most = integer(f, 100); /* beyond, c is far below the last bit */
     Val e = k_binary(f->k, KI_MIN, s.e_bits, most);
     Val by = integer(f, fraction_bits(f)), base = integer(f, one_bits(f));
@@ -86,12 +86,12 @@ static Val pow_single(const Fn *f, Val x, Val y, Val unbounded)
 {
     Fn d = {f->k, F64, I64};
     Val xd = k_cast(f->k, F64, x), yd = k_cast(f->k, F64, y);
-    Split s = split(&d, xd, false);
+    Split s = fn_split(&d, xd, false);
     Val one = num(&d, 1), log2e = num(&d, 0x1.71547652b82fep+0);
     Val v = sub(&d, s.m, one), below = add(&d, s.m, one);
     Val q = quotient(&d, v, below);
     Val z = mul(&d, q, q), two = num(&d, 2);
-    Val p = poly(&d, z, pow_log_f64, (int)(sizeof pow_log_f64 / sizeof(double)));
+    Val p = fn_poly(&d, z, pow_log_f64, (int)(sizeof pow_log_f64 / sizeof(double)));
     p = fused(&d, z, p, two);
     p = mul(&d, p, q);
     Val log2 = fused(&d, p, log2e, s.e);
@@ -101,14 +101,14 @@ static Val pow_single(const Fn *f, Val x, Val y, Val unbounded)
     Val is_one = equal(&d, xd, one);
     Val t = mul(&d, yd, log2);
     t = choose(&d, is_one, zero, t);
-    t = at_most(&d, t, 200);
-    t = at_least(&d, t, -200);
-    Val c = num(&d, magic(&d));
+    t = fn_at_most(&d, t, 200);
+    t = fn_at_least(&d, t, -200);
+    Val c = num(&d, fn_magic(&d));
     Val shifted = add(&d, t, c), field;
-    Val n = nearest_integer(&d, shifted, &field);
+    Val n = fn_nearest_integer(&d, shifted, &field);
     Val r = sub(&d, t, n);
-    Val e = poly(&d, r, pow_exp_f64, (int)(sizeof pow_exp_f64 / sizeof(double)));
-    Val scale = power_of_two(&d, field);
+    Val e = fn_poly(&d, r, pow_exp_f64, (int)(sizeof pow_exp_f64 / sizeof(double)));
+    Val scale = fn_power_of_two(&d, field);
     Val result = mul(&d, e, scale);
     return k_cast(f->k, F32, result);
 }
@@ -142,7 +142,7 @@ static Pair pair_product(const Fn *f, Pair a, Pair b)
  * e ln2 + 2s + s^3 (2/3 + s^2 Q(s^2)), all but Q in pairs. */
 static Pair log_pair(const Fn *f, Val x)
 {
-    Split sp = split(f, x, true);
+    Split sp = fn_split(f, x, true);
     Val one = num(f, 1), two = num(f, 2);
     Val v = sub(f, sp.m, one), below = add(f, sp.m, one);
     Val below_less = sub(f, below, one); /* exact; then what rounding m+1 has lost */
@@ -153,7 +153,7 @@ static Pair log_pair(const Fn *f, Val x)
     left = fused(f, minus, below_low, left);
     s.low = quotient(f, left, below);
     Pair z = pair_product(f, s, s);
-    Val q = poly(f, z.high, pow_poly_f64, (int)(sizeof pow_poly_f64 / sizeof(double)));
+    Val q = fn_poly(f, z.high, pow_poly_f64, (int)(sizeof pow_poly_f64 / sizeof(double)));
     Val zq = mul(f, z.high, q);
     Val third = num(f, 2.0 / 3), third_low = num(f, 0x1.5555555555555p-55);
     Pair c = fast_sum(f, third, zq);
@@ -176,12 +176,12 @@ static Pair log_pair(const Fn *f, Val x)
 /* e^(t.high + t.low), |t.high| <= 800. */
 static Val exp_pair(const Fn *f, Pair t)
 {
-    Power e = power_split(f, t.high, 2);
+    Power e = fn_power_split(f, t.high, 2);
     Val r = add(f, e.r, t.low), one = num(f, 1);
     Val p = POLY(f, r, exp_poly);
     p = fused(f, p, r, one);
     p = fused(f, p, r, one);
-    Val scale = power_of_two(f, e.field);
+    Val scale = fn_power_of_two(f, e.field);
     p = mul(f, p, scale);
     return mul(f, p, scale);
 }
@@ -205,8 +205,8 @@ static Val pow_double(const Fn *f, Val x, Val y, Val unbounded)
     Val in_range = less(f, size, most);
     t.low = choose(f, in_range, t.low, zero);
     t.low = choose(f, is_one, zero, t.low);
-    t.high = at_most(f, t.high, 800);
-    t.high = at_least(f, t.high, -800);
+    t.high = fn_at_most(f, t.high, 800);
+    t.high = fn_at_least(f, t.high, -800);
     return exp_pair(f, t);
 }
 
@@ -227,7 +227,7 @@ Val expand_pow(const Fn *f, Val x, Val y)
     Val half_floor = k_unary(k, KI_FLOOR, y_half);
     Val whole = equal(f, y_floor, y), odd = k_binary(k, KI_NE, half_floor, y_half);
     odd = both(f, whole, odd);
-    Val signed_r = with_sign_of(f, r, x);
+    Val signed_r = fn_with_sign_of(f, r, x);
     r = choose(f, odd, signed_r, r);
 
     Val negative = less(f, x, zero), above = less(f, minus_inf, x);

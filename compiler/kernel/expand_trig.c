@@ -185,7 +185,7 @@ static Val sine(const Fn *f, Val x, int quarter)
     Val y = choose(f, use_cos, c, s), minus = negate(f, y);
     y = choose(f, negative, minus, y);
     if (quarter == 0)
-        y = with_sign_of(f, y, x);
+        y = fn_with_sign_of(f, y, x);
     Val inf = num(f, INFINITY), nan = num(f, NAN);
     Val finite = less(f, a, inf);
     return choose(f, finite, y, nan);

@@ -49,7 +49,7 @@ static void index_value(Machine *m, const Op *o, int n)
     int64_t *to = c->reg[o->r].i;
     interp_affine(&c->affine.at[o->aux], c->reg, n, to);
     for (int l = 0; l < n; l++)
-        to[l] = int_wrap((DType)o->dtype, to[l]);
+        to[l] = interp_wrap((DType)o->dtype, to[l]);
 }
 
 void interp_ops(Machine *m, int32_t from, int32_t to, int n)

@@ -99,8 +99,8 @@ typedef struct Machine {
     KMem *mem; /* by buffer */
 } Machine;
 
-RegType reg_type(KMode mode, DType t);
-DType mode_dtype(KMode mode, DType t);
+RegType interp_type(KMode mode, DType t);
+DType interp_dtype(KMode mode, DType t);
 
 /* Operations [from, to) for n lanes. */
 void interp_ops(Machine *m, int32_t from, int32_t to, int n);
@@ -108,8 +108,8 @@ void interp_contract(Machine *m, Arena *scratch);
 /* interp_alu.c: one scalar operation, n lanes. */
 void interp_alu(const Op *o, Reg *r, int n);
 
-int64_t int_wrap(DType t, int64_t x);
-int32_t philox(uint64_t key, uint64_t lo, uint64_t hi);
+int64_t interp_wrap(DType t, int64_t x);
+int32_t interp_philox(uint64_t key, uint64_t lo, uint64_t hi);
 /* interp_dual.c: tangents of a scalar operation that has just run. */
 void interp_tangent(const Op *o, const Reg *r, Reg *t, int n);
 /* interp_mem.c */
@@ -121,13 +121,13 @@ void interp_acc(Machine *m, const Op *o);
 void interp_into(Machine *m, const Op *o, int n);
 void interp_fold(Machine *m, const Op *o, int n);
 /* interp_fma.c: z = x*y + z, rounded once; with the hardware's fma where it is. */
-void fma_f32(const float *x, const float *y, const float *z, float *r, int n);
-void fma_f64(const double *x, const double *y, const double *z, double *r, int n);
+void interp_fma_f32(const float *x, const float *y, const float *z, float *r, int n);
+void interp_fma_f64(const double *x, const double *y, const double *z, double *r, int n);
 /* acc[i][j] = fma(a[i][p], b[p][j], acc[i][j]) for p in order, i < m, p < k, and
  * j < n (rounded up to whole strips). Rows of a have TILE_K elements, the
  * others TILE_N. */
 enum { TILE_M = 128, TILE_N = 128, TILE_K = 256 };
-void chain_f32(const float *a, const float *b, float *acc, int m, int n, int k);
-void chain_f64(const double *a, const double *b, double *acc, int m, int n, int k);
+void interp_chain_f32(const float *a, const float *b, float *acc, int m, int n, int k);
+void interp_chain_f64(const double *a, const double *b, double *acc, int m, int n, int k);
 
 #endif

@@ -1,6 +1,7 @@
 /* Accumulators of the interpreter: virtual lanes and the tree that folds them
  * (the rules are in kernel.h). */
 #include <math.h>
+#include <string.h>
 #include "interp.h"
 
 /* Identity of the operation: lanes start at it. */
@@ -29,8 +30,8 @@ static int64_t identity_int(KOp op, DType t)
         return highest;
     case KI_MAX:
         return lowest;
-    case KI_AND: /* true; for integers all ones */
-        return t == BOOL ? 1 : int_wrap(t, -1);
+    case KI_AND:
+        return 1; /* true */
     default:
         return 0;
     }
@@ -53,49 +54,57 @@ void interp_acc(Machine *m, const Op *o)
             m->code->tan[o->r].d[l] = 0;
 }
 
-static float combine_f32(KOp op, float x, float y)
+/* acc[(first + l) mod lanes] = op(that, v[l]), for l in order. */
+#define FEED(T, expr)                                                                              \
+    for (int l = 0, i = first; l < n; l++, i = i + 1 == lanes ? 0 : i + 1) {                       \
+        T x = acc[i], y = v[l];                                                                    \
+        acc[i] = (expr);                                                                           \
+    }                                                                                              \
+    break;
+
+static void feed_f32(KOp op, float *acc, const float *v, int first, int lanes, int n)
 {
     switch (op) {
     case KI_MUL:
-        return x * y;
+        FEED(float, x *y)
     case KI_MIN:
-        return x < y ? x : y;
+        FEED(float, x < y ? x : y)
     case KI_MAX:
-        return x > y ? x : y;
+        FEED(float, x > y ? x : y)
     default:
-        return x + y;
+        FEED(float, x + y)
     }
 }
 
-static double combine_f64(KOp op, double x, double y)
+static void feed_f64(KOp op, double *acc, const double *v, int first, int lanes, int n)
 {
     switch (op) {
     case KI_MUL:
-        return x * y;
+        FEED(double, x *y)
     case KI_MIN:
-        return x < y ? x : y;
+        FEED(double, x < y ? x : y)
     case KI_MAX:
-        return x > y ? x : y;
+        FEED(double, x > y ? x : y)
     default:
-        return x + y;
+        FEED(double, x + y)
     }
 }
 
-static int64_t combine_int(KOp op, DType t, int64_t x, int64_t y)
+static void feed_int(KOp op, DType t, int64_t *acc, const int64_t *v, int first, int lanes, int n)
 {
     switch (op) {
     case KI_MUL:
-        return int_wrap(t, (int64_t)((uint64_t)x * (uint64_t)y));
+        FEED(int64_t, interp_wrap(t, (int64_t)((uint64_t)x * (uint64_t)y)))
     case KI_MIN:
-        return x < y ? x : y;
+        FEED(int64_t, x < y ? x : y)
     case KI_MAX:
-        return x > y ? x : y;
+        FEED(int64_t, x > y ? x : y)
     case KI_AND:
-        return x & y;
+        FEED(int64_t, x & y)
     case KI_OR:
-        return x | y;
+        FEED(int64_t, x | y)
     default:
-        return int_wrap(t, (int64_t)((uint64_t)x + (uint64_t)y));
+        FEED(int64_t, interp_wrap(t, (int64_t)((uint64_t)x + (uint64_t)y)))
     }
 }
 
@@ -114,48 +123,55 @@ static double combine_tangent(KOp op, double x, double dx, double y, double dy)
     }
 }
 
-/* Lane i of acc takes lane j of v; the tangent first, while the primal is old. */
-static void take(Machine *m, const Op *o, int32_t acc, int i, int32_t v, int j)
+/* Lanes first, first+1, ... (mod lanes) of acc take n lanes of v; tangents first,
+ * while the primal is still the old one, and so one by one. */
+static void take(Machine *m, const Op *o, int32_t acc, int first, int lanes, int32_t v, int n)
 {
     KOp op = (KOp)o->aux;
     Reg *r = m->code->reg, *t = m->code->tan;
-    if (t != NULL && o->type == TD)
-        t[acc].d[i] = combine_tangent(op, r[acc].d[i], t[acc].d[i], r[v].d[j], t[v].d[j]);
     if (o->type == TF)
-        r[acc].f[i] = combine_f32(op, r[acc].f[i], r[v].f[j]);
-    else if (o->type == TD)
-        r[acc].d[i] = combine_f64(op, r[acc].d[i], r[v].d[j]);
-    else
-        r[acc].i[i] = combine_int(op, (DType)o->dtype, r[acc].i[i], r[v].i[j]);
+        feed_f32(op, r[acc].f, r[v].f, first, lanes, n);
+    else if (o->type == TI)
+        feed_int(op, (DType)o->dtype, r[acc].i, r[v].i, first, lanes, n);
+    else if (t == NULL)
+        feed_f64(op, r[acc].d, r[v].d, first, lanes, n);
+    for (int l = 0; t != NULL && o->type == TD && l < n; l++) {
+        int i = (first + l) % lanes;
+        double *x = &r[acc].d[i], *dx = &t[acc].d[i];
+        *dx = combine_tangent(op, *x, *dx, r[v].d[l], t[v].d[l]);
+        feed_f64(op, x, &r[v].d[l], 0, 1, 1);
+    }
 }
 
 void interp_into(Machine *m, const Op *o, int n)
 {
-    if (!o->lanes) {
-        for (int l = 0; l < n; l++)
-            take(m, o, o->a, l, o->b, l);
-        return;
-    }
-    uint64_t first = (uint64_t)m->code->reg[o->c].i[0], lanes = (uint64_t)o->extent;
-    for (int l = 0; l < n; l++)
-        take(m, o, o->a, (int)((first + (uint64_t)l) % lanes), o->b, l);
+    int lanes = o->lanes ? (int)o->extent : STRIP;
+    int first = o->lanes ? (int)((uint64_t)m->code->reg[o->c].i[0] % (uint64_t)lanes) : 0;
+    take(m, o, o->a, first, lanes, o->b, n);
+}
+
+/* Lanes [w, 2w) of the register onto lanes [0, w). */
+static void halve(Machine *m, const Op *o, int w)
+{
+    Reg *r = m->code->reg, *t = m->code->tan;
+    Reg upper = r[o->r], upper_t = t != NULL ? t[o->r] : upper;
+    size_t each = o->type == TF ? sizeof(float) : sizeof(double), n = (size_t)w * each;
+    memmove(&upper, (char *)&upper + n, n);
+    memmove(&upper_t, (char *)&upper_t + (size_t)w * sizeof(double), (size_t)w * sizeof(double));
+    r[0] = upper; /* register 0 stands for no operand */
+    if (t != NULL)
+        t[0] = upper_t;
+    take(m, o, o->r, 0, STRIP, 0, w);
 }
 
 void interp_fold(Machine *m, const Op *o, int n)
 {
     Reg *r = m->code->reg, *t = m->code->tan;
-    if (o->lanes) { /* in a copy: the accumulator may be folded again */
-        r[o->r] = r[o->a];
-        if (t != NULL)
-            t[o->r] = t[o->a];
-        for (int w = (int)o->extent / 2; w >= 1; w /= 2)
-            for (int i = 0; i < w; i++)
-                take(m, o, o->r, i, o->r, i + w);
-    } else {
-        r[o->r] = r[o->a];
-        if (t != NULL)
-            t[o->r] = t[o->a];
-    }
+    r[o->r] = r[o->a]; /* a copy: the accumulator may be folded again */
+    if (t != NULL)
+        t[o->r] = t[o->a];
+    for (int w = o->lanes ? (int)o->extent / 2 : 0; w >= 1; w /= 2)
+        halve(m, o, w);
     for (int l = 1; o->splat && l < n; l++) {
         if (o->type == TF)
             r[o->r].f[l] = r[o->r].f[0];

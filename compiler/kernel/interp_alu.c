@@ -9,7 +9,7 @@
 
 _Static_assert(FLT_EVAL_METHOD == 0, "float arithmetic must be rounded to float");
 
-int64_t int_wrap(DType t, int64_t x)
+int64_t interp_wrap(DType t, int64_t x)
 {
     switch (t) {
     case I32:
@@ -74,7 +74,7 @@ static int64_t mul_high(int64_t x, int64_t y)
 
 /* philox4x32-10, first word. Salmon, Moraes, Dror & Shaw, "Parallel random
  * numbers: as easy as 1, 2, 3", SC11, section 4.3. */
-int32_t philox(uint64_t key, uint64_t lo, uint64_t hi)
+int32_t interp_philox(uint64_t key, uint64_t lo, uint64_t hi)
 {
     uint32_t k0 = (uint32_t)key, k1 = (uint32_t)(key >> 32);
     uint32_t c0 = (uint32_t)lo, c1 = (uint32_t)(lo >> 32);
@@ -139,7 +139,7 @@ static void cast_to_int(const Op *o, const Reg *a, Reg *r, int n)
     DType t = (DType)o->dtype;
     for (int l = 0; l < n; l++) {
         if (o->type == TI)
-            r->i[l] = t == BOOL ? a->i[l] != 0 : int_wrap(t, a->i[l]);
+            r->i[l] = t == BOOL ? a->i[l] != 0 : interp_wrap(t, a->i[l]);
         else
             r->i[l] = to_int(t, o->type == TF ? (double)a->f[l] : a->d[l]);
     }
@@ -247,22 +247,22 @@ void interp_alu(const Op *o, Reg *r, int n)
         FLOAT(KI_RINT, rintf(x))
         DOUBLE(KI_RINT, rint(x))
 
-        INT(KI_ADD, int_wrap(t, wrap_add(x, y)))
-        INT(KI_SUB, int_wrap(t, wrap_sub(x, y)))
-        INT(KI_MUL, int_wrap(t, wrap_mul(x, y)))
-        INT(KI_DIV, int_wrap(t, wrap_div(x, y)))
-        INT(KI_REM, int_wrap(t, wrap_rem(x, y)))
+        INT(KI_ADD, interp_wrap(t, wrap_add(x, y)))
+        INT(KI_SUB, interp_wrap(t, wrap_sub(x, y)))
+        INT(KI_MUL, interp_wrap(t, wrap_mul(x, y)))
+        INT(KI_DIV, interp_wrap(t, wrap_div(x, y)))
+        INT(KI_REM, interp_wrap(t, wrap_rem(x, y)))
         INT(KI_MIN, x < y ? x : y)
         INT(KI_MAX, x > y ? x : y)
-        INT(KI_NEG, int_wrap(t, wrap_sub(0, x)))
-        INT(KI_ABS, int_wrap(t, x < 0 ? wrap_sub(0, x) : x))
+        INT(KI_NEG, interp_wrap(t, wrap_sub(0, x)))
+        INT(KI_ABS, interp_wrap(t, x < 0 ? wrap_sub(0, x) : x))
         INT(KI_AND, x & y)
         INT(KI_OR, x | y)
         INT(KI_XOR, x ^ y)
-        INT(KI_SHL, int_wrap(t, shift_left(t, x, y)))
-        INT(KI_SHR, int_wrap(t, shift_right(t, x, y)))
+        INT(KI_SHL, interp_wrap(t, shift_left(t, x, y)))
+        INT(KI_SHR, interp_wrap(t, shift_right(t, x, y)))
         INT(KI_SAR, shift_arithmetic(t, x, y))
-        INT(KI_MULHI, int_wrap(I32, mul_high(x, y)))
+        INT(KI_MULHI, interp_wrap(I32, mul_high(x, y)))
 
         COMPARE(KI_EQ, x == y)
         COMPARE(KI_NE, x != y)
@@ -278,7 +278,7 @@ void interp_alu(const Op *o, Reg *r, int n)
         DOUBLE(KI_TANH, tanh(x))
         DOUBLE(KI_ERF, erf(x))
         DOUBLE(KI_POW, pow(x, y))
-        INT(KI_RANDOM, philox((uint64_t)x, (uint64_t)y, (uint64_t)c->i[l]))
+        INT(KI_RANDOM, interp_philox((uint64_t)x, (uint64_t)y, (uint64_t)c->i[l]))
 
         FLOAT(KI_GET, x)
         DOUBLE(KI_GET, x)
@@ -288,10 +288,10 @@ void interp_alu(const Op *o, Reg *r, int n)
         INT(KI_VAR, x)
 
     case KEY(KI_FMA, TF):
-        fma_f32(a->f, b->f, c->f, d->f, n);
+        interp_fma_f32(a->f, b->f, c->f, d->f, n);
         break;
     case KEY(KI_FMA, TD):
-        fma_f64(a->d, b->d, c->d, d->d, n);
+        interp_fma_f64(a->d, b->d, c->d, d->d, n);
         break;
     case KEY(KI_SELECT, TF):
         SELECT_FROM(f)

@@ -84,12 +84,12 @@ static void panel_b(Machine *m, Tile *t)
 static void multiply(Tile *t)
 {
     if (t->type == TF)
-        chain_f32(t->a, t->b, t->acc, t->m, t->n, t->k);
+        interp_chain_f32(t->a, t->b, t->acc, t->m, t->n, t->k);
     else
-        chain_f64(t->a, t->b, t->acc, t->m, t->n, t->k);
+        interp_chain_f64(t->a, t->b, t->acc, t->m, t->n, t->k);
     if (t->da != NULL) { /* d(a b) = da b + a db */
-        chain_f64(t->da, t->b, t->dacc, t->m, t->n, t->k);
-        chain_f64(t->a, t->db, t->dacc, t->m, t->n, t->k);
+        interp_chain_f64(t->da, t->b, t->dacc, t->m, t->n, t->k);
+        interp_chain_f64(t->a, t->db, t->dacc, t->m, t->n, t->k);
     }
 }
 
@@ -177,7 +177,7 @@ void interp_contract(Machine *m, Arena *scratch)
     const Kernel *k = c->k;
     int64_t B = extent_of(k, K_B), M = extent_of(k, K_M), N = extent_of(k, K_N);
     int64_t K = extent_of(k, K_K);
-    Tile t = new_tile(reg_type(c->mode, k->con.dtype), c->mode == K_DUAL, scratch);
+    Tile t = new_tile(interp_type(c->mode, k->con.dtype), c->mode == K_DUAL, scratch);
     for (t.b_at = 0; t.b_at < B; t.b_at++) {
         set_dims(c, K_B, t.b_at, 1);
         for (t.m_at = 0; t.m_at < M; t.m_at += TILE_M) {

@@ -14,16 +14,16 @@ typedef struct Decoder {
     const Val *end_of; /* by Val: a loop's END */
 } Decoder;
 
-DType mode_dtype(KMode mode, DType t)
+DType interp_dtype(KMode mode, DType t)
 {
     return mode != K_EXACT && dtype_is_float(t) ? F64 : t;
 }
 
-RegType reg_type(KMode mode, DType t)
+RegType interp_type(KMode mode, DType t)
 {
     if (!dtype_is_float(t))
         return TI;
-    return mode_dtype(mode, t) == F64 ? TD : TF;
+    return interp_dtype(mode, t) == F64 ? TD : TF;
 }
 
 static const KInst *inst(const Decoder *d, Val v)
@@ -122,12 +122,12 @@ static void splat(Decoder *d, Val v, int32_t *outside)
     const KInst *i = inst(d, v);
     if (v == 0 || v > d->strip || i->op == KI_CONST || outside[v] >= 0)
         return;
-    uint8_t type = (uint8_t)reg_type(c->mode, (DType)i->dtype);
+    uint8_t type = (uint8_t)interp_type(c->mode, (DType)i->dtype);
     outside[v] = c->reg_of[v];
     c->reg_of[v] = c->n_regs++;
     emit(d, (Op){.op = X_SPLAT,
                  .type = type,
-                 .dtype = (uint8_t)mode_dtype(c->mode, (DType)i->dtype),
+                 .dtype = (uint8_t)interp_dtype(c->mode, (DType)i->dtype),
                  .r = c->reg_of[v],
                  .a = outside[v]});
 }
@@ -216,7 +216,7 @@ static RegType type_of(const Decoder *d, const KInst *i)
         return TI;
     if (i->op != KI_SELECT && kop_class((KOp)i->op) <= K_CLASS_MATH && kop_args((KOp)i->op) > 0)
         t = (DType)inst(d, i->a)->dtype;
-    return reg_type(d->c->mode, t);
+    return interp_type(d->c->mode, t);
 }
 
 static void decode_scalar(Decoder *d, Val v)
@@ -226,7 +226,7 @@ static void decode_scalar(Decoder *d, Val v)
     int args = kop_args((KOp)i->op);
     Op o = {.op = i->op,
             .type = (uint8_t)type_of(d, i),
-            .dtype = (uint8_t)mode_dtype(c->mode, (DType)i->dtype),
+            .dtype = (uint8_t)interp_dtype(c->mode, (DType)i->dtype),
             .r = c->reg_of[v] = c->n_regs++,
             .a = args > 0 ? c->reg_of[i->a] : 0,
             .b = args > 1 ? c->reg_of[i->b] : 0,
@@ -289,7 +289,7 @@ static void fill_constants(KCode *c)
     for (int i = 0; i < c->fill.n; i++) {
         Reg *r = &c->reg[c->fill.at[i].reg];
         const KInst *k = &c->fill.at[i].inst;
-        RegType type = reg_type(c->mode, (DType)k->dtype);
+        RegType type = interp_type(c->mode, (DType)k->dtype);
         for (int l = 0; l < STRIP; l++) {
             if (type == TF)
                 r->f[l] = (float)k->imm.f;

@@ -39,22 +39,22 @@ DEFINE(f64, double, fma, )
 DEFINE(f32_hardware, float, fmaf, WITH_HARDWARE)
 DEFINE(f64_hardware, double, fma, WITH_HARDWARE)
 
-void fma_f32(const float *x, const float *y, const float *z, float *r, int n)
+void interp_fma_f32(const float *x, const float *y, const float *z, float *r, int n)
 {
     (HAS_FMA() ? row_f32_hardware : row_f32)(x, y, z, r, n);
 }
 
-void fma_f64(const double *x, const double *y, const double *z, double *r, int n)
+void interp_fma_f64(const double *x, const double *y, const double *z, double *r, int n)
 {
     (HAS_FMA() ? row_f64_hardware : row_f64)(x, y, z, r, n);
 }
 
-void chain_f32(const float *a, const float *b, float *acc, int m, int n, int k)
+void interp_chain_f32(const float *a, const float *b, float *acc, int m, int n, int k)
 {
     (HAS_FMA() ? tile_f32_hardware : tile_f32)(a, b, acc, m, n, k);
 }
 
-void chain_f64(const double *a, const double *b, double *acc, int m, int n, int k)
+void interp_chain_f64(const double *a, const double *b, double *acc, int m, int n, int k)
 {
     (HAS_FMA() ? tile_f64_hardware : tile_f64)(a, b, acc, m, n, k);
 }

@@ -1,5 +1,6 @@
 /* Loads and stores of the interpreter: addresses, bounds, element formats. */
 #include <assert.h>
+#include <string.h>
 #include "interp.h"
 
 /* A lane whose access fails its bounds. */
@@ -100,7 +101,7 @@ static void store_exact(const Access *a, void *to, const int64_t *at, const Reg 
 /* Wide buffers: doubles, or int64_t whatever the integer. */
 static void load_wide(const Access *a, const void *from, const int64_t *at, Reg *to, int n)
 {
-    switch (reg_type(K_WIDE, a->dtype)) {
+    switch (interp_type(K_WIDE, a->dtype)) {
     case TD:
         LOAD_AS(double, d, AS_IS)
     default:
@@ -110,7 +111,7 @@ static void load_wide(const Access *a, const void *from, const int64_t *at, Reg 
 
 static void store_wide(const Access *a, void *to, const int64_t *at, const Reg *from, int n)
 {
-    switch (reg_type(K_WIDE, a->dtype)) {
+    switch (interp_type(K_WIDE, a->dtype)) {
     case TD:
         STORE_AS(double, d, AS_IS)
     default:
@@ -121,7 +122,7 @@ static void store_wide(const Access *a, void *to, const int64_t *at, const Reg *
 /* Lanes outside of the bounds. */
 static void fill(const Access *a, KMode mode, const int64_t *at, Reg *to, int n)
 {
-    RegType type = reg_type(mode, a->dtype);
+    RegType type = interp_type(mode, a->dtype);
     for (int l = 0; l < n; l++) {
         if (at[l] != OUTSIDE)
             continue;
@@ -140,11 +141,34 @@ static void load_tangent(const double *from, const int64_t *at, Reg *to, int n)
         to->d[l] = at[l] != OUTSIDE && from != NULL ? from[at[l]] : 0;
 }
 
+/* Whether n lanes are n elements in a row, of the size that registers hold them
+ * in; *from is the first. */
+static bool in_a_row(const Access *a, const KCode *c, int n, int64_t *from)
+{
+    bool as_is = c->mode != K_EXACT || a->dtype == F32 || a->dtype == F64 || a->dtype == I64;
+    if (!as_is || a->n_bounds > 0 || a->at.n_varying > 0 || (a->at.step != 1 && n > 1))
+        return false;
+    interp_affine(&a->at, c->reg, 1, from);
+    assert(*from >= 0 && *from + n <= a->elems);
+    return true;
+}
+
+static size_t elem_size(const Access *a, const KCode *c)
+{
+    return c->mode == K_EXACT && a->dtype == F32 ? sizeof(float) : sizeof(double);
+}
+
 void interp_load(Machine *m, const Op *o, int n)
 {
     KCode *c = m->code;
     const Access *a = &c->access.at[o->aux];
     int64_t at[STRIP];
+    if (c->mode != K_DUAL && in_a_row(a, c, n, at)) {
+        size_t each = elem_size(a, c);
+        memcpy(&c->reg[o->r], (const char *)m->mem[a->buf].data + (size_t)at[0] * each,
+               (size_t)n * each);
+        return;
+    }
     locate(a, c->reg, n, at);
     (c->mode == K_EXACT ? load_exact : load_wide)(a, m->mem[a->buf].data, at, &c->reg[o->r], n);
     if (a->n_bounds > 0)
@@ -158,6 +182,11 @@ void interp_store(Machine *m, const Op *o, int n)
     KCode *c = m->code;
     const Access *a = &c->access.at[o->aux];
     int64_t at[STRIP];
+    if (c->mode != K_DUAL && in_a_row(a, c, n, at)) {
+        size_t each = elem_size(a, c);
+        memcpy((char *)m->mem[a->buf].data + (size_t)at[0] * each, &c->reg[o->a], (size_t)n * each);
+        return;
+    }
     locate(a, c->reg, n, at);
     (c->mode == K_EXACT ? store_exact : store_wide)(a, m->mem[a->buf].data, at, &c->reg[o->a], n);
     double *tangent = m->mem[a->buf].tangent;

@@ -3,7 +3,7 @@
 #include <stdarg.h>
 #include "verify.h"
 
-const char *complain(const Verifier *v, const char *format, ...)
+const char *verify_complain(const Verifier *v, const char *format, ...)
 {
     va_list ap;
     va_start(ap, format);
@@ -25,7 +25,7 @@ static KSection section_of(const Kernel *k, Val x)
     return x < c->b_from ? K_IN_A : x < c->e_from ? K_IN_B : K_IN_EPILOGUE;
 }
 
-bool in_scope(const Verifier *v, Val x)
+bool verify_in_scope(const Verifier *v, Val x)
 {
     if (x == 0 || x >= v->at)
         return false;
@@ -62,15 +62,15 @@ static bool makes_value(const KInst *i)
 static const char *check_operand(const Verifier *v, Val x, KOp wanted)
 {
     if (x == 0 || x >= v->at)
-        return complain(v, "operand %%%u is not made before it", x);
-    if (!in_scope(v, x))
-        return complain(v, "operand %%%u is not in scope here", x);
+        return verify_complain(v, "operand %%%u is not made before it", x);
+    if (!verify_in_scope(v, x))
+        return verify_complain(v, "operand %%%u is not in scope here", x);
     const KInst *i = inst_of(v, x);
     if (wanted != KI_NONE && i->op != wanted)
-        return complain(v, "operand %%%u is no %s", x,
-                        wanted == KI_ACC ? "accumulator" : "variable");
+        return verify_complain(v, "operand %%%u is no %s", x,
+                               wanted == KI_ACC ? "accumulator" : "variable");
     if (wanted == KI_NONE && !makes_value(i))
-        return complain(v, "operand %%%u is no value", x);
+        return verify_complain(v, "operand %%%u is no value", x);
     return NULL;
 }
 
@@ -118,14 +118,14 @@ static const char *check_state(Verifier *v, const KInst *i)
     case KI_INTO:
         par = loop_between(v, i->a, KI_PAR, KI_PAR);
         if (par != 0)
-            return complain(v, "the par loop %%%u lies between it and its accumulator", par);
+            return verify_complain(v, "the par loop %%%u lies between it and its accumulator", par);
         if (v->folded[i->a])
-            return complain(v, "accumulator %%%u is fed after its fold", i->a);
+            return verify_complain(v, "accumulator %%%u is fed after its fold", i->a);
         v->into[i->a] = v->at;
         return NULL;
     case KI_FOLD:
         if (fed_again(v, i->a))
-            return complain(v, "a loop around it feeds accumulator %%%u", i->a);
+            return verify_complain(v, "a loop around it feeds accumulator %%%u", i->a);
         v->folded[i->a] = true;
         return NULL;
     case KI_ACC:
@@ -134,7 +134,7 @@ static const char *check_state(Verifier *v, const KInst *i)
     case KI_SET:
         par = loop_between(v, i->a, KI_PAR, KI_RED);
         if (par != 0)
-            return complain(v, "the loop %%%u between it and its variable is no seq", par);
+            return verify_complain(v, "the loop %%%u between it and its variable is no seq", par);
         return NULL;
     default:
         return NULL;
@@ -152,17 +152,17 @@ static const char *find_ends(Verifier *v)
         v->loop_of[x] = v->depth > 0 ? v->loop[v->depth - 1] : 0;
         if (is_loop_op(i->op)) {
             if (v->depth == MAX_NEST)
-                return complain(v, "more than %d loops are nested", MAX_NEST);
+                return verify_complain(v, "more than %d loops are nested", MAX_NEST);
             v->loop[v->depth++] = x;
         } else if (i->op == KI_END) {
             if (v->depth == 0 || v->loop[v->depth - 1] != (Val)i->aux)
-                return complain(v, "the loop it closes is not the innermost one");
+                return verify_complain(v, "the loop it closes is not the innermost one");
             v->end_of[i->aux] = x;
             v->depth--;
         }
     }
     v->at = v->depth > 0 ? v->loop[v->depth - 1] : 0;
-    return v->depth > 0 ? complain(v, "the loop is not closed") : NULL;
+    return v->depth > 0 ? verify_complain(v, "the loop is not closed") : NULL;
 }
 
 /* The grid: the outermost PAR, and each PAR that is all there is (constants
@@ -188,7 +188,7 @@ static const char *check_loop(Verifier *v, const KInst *i)
         return NULL;
     }
     if (i->imm.i < 0)
-        return complain(v, "its extent is negative");
+        return verify_complain(v, "its extent is negative");
     v->loop[v->depth++] = v->at;
     return NULL;
 }
@@ -204,16 +204,16 @@ static const char *check_dims(const Verifier *v)
         if (i->op == KI_CONST)
             continue;
         if (i->op != KI_DIM)
-            return complain(v, "%s before section a", kop_text((KOp)i->op));
+            return verify_complain(v, "%s before section a", kop_text((KOp)i->op));
         if (i->aux < 0 || i->aux > K_K || i->imm.i < 0)
-            return complain(v, "dim %%%u has no such role, or a negative extent", x);
+            return verify_complain(v, "dim %%%u has no such role, or a negative extent", x);
         if (seen[i->aux] >= c->n[i->aux] || c->dim[i->aux][seen[i->aux]] != x)
-            return complain(v, "dim %%%u is not listed under its role", x);
+            return verify_complain(v, "dim %%%u is not listed under its role", x);
         seen[i->aux]++;
     }
     for (int r = 0; r < 4; r++)
         if (seen[r] != c->n[r])
-            return complain(v, "a listed dim is missing");
+            return verify_complain(v, "a listed dim is missing");
     return NULL;
 }
 
@@ -223,12 +223,12 @@ static const char *check_given(const Verifier *v, const char *name, Val x, Val f
     const KContract *c = &v->k->con;
     bool head = x > 0 && x < c->a_from;
     if (!head && (x < from || x >= to))
-        return complain(v, "section %s gives %%%u, which it does not make", name, x);
+        return verify_complain(v, "section %s gives %%%u, which it does not make", name, x);
     if (!makes_value(inst_of(v, x)))
-        return complain(v, "section %s gives %%%u, which is no value", name, x);
+        return verify_complain(v, "section %s gives %%%u, which is no value", name, x);
     if (inst_of(v, x)->dtype != (uint8_t)c->dtype)
-        return complain(v, "section %s gives %s, but the sum is %s", name,
-                        dtype_name((DType)inst_of(v, x)->dtype), dtype_name(c->dtype));
+        return verify_complain(v, "section %s gives %s, but the sum is %s", name,
+                               dtype_name((DType)inst_of(v, x)->dtype), dtype_name(c->dtype));
     return NULL;
 }
 
@@ -238,13 +238,13 @@ static const char *check_contraction(const Verifier *v)
     Val n = (Val)v->k->inst.n;
     if (c->a_from < 1 || c->a_to < c->a_from || c->b_from != c->a_to || c->b_to < c->b_from ||
         c->e_from != c->b_to || c->e_to < c->e_from || c->e_to != n)
-        return complain(v, "the sections do not follow one another");
+        return verify_complain(v, "the sections do not follow one another");
     if (c->dtype != F32 && c->dtype != F64)
-        return complain(v, "the sum is %s, not f32 or f64", dtype_name(c->dtype));
+        return verify_complain(v, "the sum is %s, not f32 or f64", dtype_name(c->dtype));
     if (c->leaf < 0)
-        return complain(v, "the leaf is negative");
+        return verify_complain(v, "the leaf is negative");
     if (c->e_from == n || inst_of(v, c->e_from)->op != KI_SUM)
-        return complain(v, "the epilogue does not begin with the sum");
+        return verify_complain(v, "the epilogue does not begin with the sum");
     const char *bad = check_dims(v);
     if (bad == NULL)
         bad = check_given(v, "a", c->a, c->a_from, c->a_to);
@@ -256,15 +256,16 @@ static const char *check_place(const Verifier *v, const KInst *i)
 {
     KClass class = kop_class((KOp)i->op);
     if (v->k->kind == K_LOOP)
-        return i->op == KI_DIM || i->op == KI_SUM ? complain(v, "only in a contraction") : NULL;
+        return i->op == KI_DIM || i->op == KI_SUM ? verify_complain(v, "only in a contraction")
+                                                  : NULL;
     if (class == K_CLASS_LOOP || class == K_CLASS_RED || class == K_CLASS_VAR)
-        return complain(v, "not in a contraction");
+        return verify_complain(v, "not in a contraction");
     if (i->op == KI_SUM && v->at != v->k->con.e_from)
-        return complain(v, "only at the start of the epilogue");
+        return verify_complain(v, "only at the start of the epilogue");
     if (i->op == KI_DIM && v->section != K_IN_DIMS)
-        return complain(v, "only before section a");
+        return verify_complain(v, "only before section a");
     if (i->op == KI_STORE && v->section != K_IN_EPILOGUE)
-        return complain(v, "only in the epilogue");
+        return verify_complain(v, "only in the epilogue");
     return NULL;
 }
 
@@ -276,9 +277,9 @@ static const char *check_buffers(const Verifier *v)
     for (int i = 0; i < v->k->buf.n; i++) {
         const KBuf *b = &v->k->buf.at[i];
         if ((unsigned)b->dtype >= N_DTYPES || (unsigned)b->mode > K_LOCAL || b->elems < 0)
-            return complain(v, "buffer b%d has no such type, mode or size", i);
+            return verify_complain(v, "buffer b%d has no such type, mode or size", i);
         if (b->mode == K_LOCAL && v->k->kind == K_CONTRACT)
-            return complain(v, "buffer b%d: a contraction has no local buffers", i);
+            return verify_complain(v, "buffer b%d: a contraction has no local buffers", i);
     }
     return NULL;
 }
@@ -287,7 +288,7 @@ static const char *check_inst(Verifier *v)
 {
     const KInst *i = inst_of(v, v->at);
     if (i->op == KI_NONE || i->op >= N_KOPS || i->dtype >= N_DTYPES)
-        return complain(v, "no such instruction or type");
+        return verify_complain(v, "no such instruction or type");
     const char *bad = check_place(v, i);
     if (bad == NULL)
         bad = check_operands(v, i);
@@ -295,7 +296,8 @@ static const char *check_inst(Verifier *v)
         bad = verify_types(v, i);
     if (bad == NULL && i->op == KI_INDEX) {
         bool there = i->aux >= 0 && i->aux < v->k->affine.n;
-        bad = there ? verify_affine(v, &v->k->affine.at[i->aux]) : complain(v, "no expression");
+        bad = there ? verify_affine(v, &v->k->affine.at[i->aux])
+                    : verify_complain(v, "no expression");
     }
     if (bad == NULL && kop_class((KOp)i->op) == K_CLASS_MEM)
         bad = verify_access(v, i);

@@ -31,12 +31,12 @@ static inline bool is_loop_op(int op)
     return op == KI_PAR || op == KI_SEQ || op == KI_RED;
 }
 
-const char *complain(const Verifier *v, const char *format, ...)
+const char *verify_complain(const Verifier *v, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
 /* Whether x is in scope: made before, in a loop that is still open, and in a
  * section that is seen from here. */
-bool in_scope(const Verifier *v, Val x);
+bool verify_in_scope(const Verifier *v, Val x);
 const char *verify_types(const Verifier *v, const KInst *i);
 const char *verify_affine(const Verifier *v, const KAff *x);
 const char *verify_access(Verifier *v, const KInst *i);

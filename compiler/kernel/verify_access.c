@@ -26,31 +26,32 @@ static bool section_has(KSection s, KRole role)
 const char *verify_affine(const Verifier *v, const KAff *x)
 {
     if (x->n < 0 || x->n > K_MAX_TERMS)
-        return complain(v, "an expression has too many terms");
+        return verify_complain(v, "an expression has too many terms");
     for (int i = 0; i < x->n; i++) {
         Val t = x->t[i].v;
         if (i > 0 && t <= x->t[i - 1].v)
-            return complain(v, "the terms of an expression are not in order");
+            return verify_complain(v, "the terms of an expression are not in order");
         if (x->t[i].coef == 0)
-            return complain(v, "a term has the coefficient 0");
-        if (!in_scope(v, t) && !(t < v->at && is_loop_op(inst_of(v, t)->op)))
-            return complain(v, "index %%%u is not in scope here", t);
+            return verify_complain(v, "a term has the coefficient 0");
+        if (!verify_in_scope(v, t) && !(t < v->at && is_loop_op(inst_of(v, t)->op)))
+            return verify_complain(v, "index %%%u is not in scope here", t);
         const KInst *ti = inst_of(v, t);
         if (is_loop_op(ti->op)) { /* around this instruction */
             bool open = false;
             for (int d = 0; d < v->depth; d++)
                 open = open || v->loop[d] == t;
             if (!open)
-                return complain(v, "the loop of index %%%u is closed", t);
+                return verify_complain(v, "the loop of index %%%u is closed", t);
         } else if (ti->op == KI_DIM) {
             if (!section_has(v->section, (KRole)ti->aux))
-                return complain(v, "dim %%%u is not seen in %s", t, section_text[v->section]);
+                return verify_complain(v, "dim %%%u is not seen in %s", t,
+                                       section_text[v->section]);
         } else if ((ti->dtype != I32 && ti->dtype != I64) ||
                    kop_class((KOp)ti->op) == K_CLASS_LOOP) {
-            return complain(v, "index %%%u is neither a loop, a dim, i32 nor i64", t);
+            return verify_complain(v, "index %%%u is neither a loop, a dim, i32 nor i64", t);
         } else if (ti->op == KI_ACC || ti->op == KI_VAR || ti->op == KI_STORE ||
                    ti->op == KI_INTO || ti->op == KI_SET) {
-            return complain(v, "index %%%u is no value", t);
+            return verify_complain(v, "index %%%u is no value", t);
         }
     }
     return NULL;
@@ -164,8 +165,8 @@ static const char *check_bounded(const Verifier *v, const KAccess *a, int64_t el
         }
         int64_t at = value_at(&a->at, &p);
         if (inside && (at < 0 || at >= elems))
-            return complain(v, "its bounds allow element %lld of b%d, which has %lld",
-                            (long long)at, a->buf, (long long)elems);
+            return verify_complain(v, "its bounds allow element %lld of b%d, which has %lld",
+                                   (long long)at, a->buf, (long long)elems);
     } while (advance(&p, choice, limit));
     return NULL;
 }
@@ -203,9 +204,9 @@ static const char *check_range(const Verifier *v, const KAccess *a, int64_t elem
     if (a->n_bounds > 0)
         return check_bounded(v, a, elems);
     if (!known)
-        return complain(v, "its elements lie beyond 64 bits");
-    return complain(v, "elements %lld to %lld of b%d, which has %lld", (long long)lo, (long long)hi,
-                    a->buf, (long long)elems);
+        return verify_complain(v, "its elements lie beyond 64 bits");
+    return verify_complain(v, "elements %lld to %lld of b%d, which has %lld", (long long)lo,
+                           (long long)hi, a->buf, (long long)elems);
 }
 
 /* ---- races ---------------------------------------------------------------------------- */
@@ -228,7 +229,8 @@ static const char *check_race(const Verifier *v, const KAccess *a, bool local)
         for (int i = 0; i < a->n_bounds; i++)
             told = told || mentions(&a->bound[i].e, v->loop[d]);
         if (l->op == KI_PAR && l->imm.i > 1 && !told)
-            return complain(v, "iterations of the par loop %%%u store to one element", v->loop[d]);
+            return verify_complain(v, "iterations of the par loop %%%u store to one element",
+                                   v->loop[d]);
     }
     const KContract *c = &v->k->con;
     for (int r = 0; v->k->kind == K_CONTRACT && r < K_K; r++) {
@@ -237,7 +239,8 @@ static const char *check_race(const Verifier *v, const KAccess *a, bool local)
             for (int b = 0; b < a->n_bounds; b++)
                 told = told || mentions(&a->bound[b].e, c->dim[r][i]);
             if (inst_of(v, c->dim[r][i])->imm.i > 1 && !told)
-                return complain(v, "iterations of the dim %%%u store to one element", c->dim[r][i]);
+                return verify_complain(v, "iterations of the dim %%%u store to one element",
+                                       c->dim[r][i]);
         }
     }
     return NULL;
@@ -263,7 +266,7 @@ static const char *check_otherwise(const Verifier *v, DType t, double x)
                     : t == I64 ? 0x1p63
                     : t == U8  ? 256
                                : 2);
-    return fits ? NULL : complain(v, "%g is no %s", x, dtype_name(t));
+    return fits ? NULL : verify_complain(v, "%g is no %s", x, dtype_name(t));
 }
 
 static const char *check_mode(Verifier *v, const KInst *i, const KAccess *a)
@@ -271,12 +274,12 @@ static const char *check_mode(Verifier *v, const KInst *i, const KAccess *a)
     KBufMode mode = v->k->buf.at[a->buf].mode;
     if (i->op == KI_STORE) {
         if (mode == K_IN)
-            return complain(v, "b%d is an input", a->buf);
+            return verify_complain(v, "b%d is an input", a->buf);
         v->written[a->buf] = true;
         return NULL;
     }
     if ((mode == K_OUT || mode == K_LOCAL) && !v->written[a->buf])
-        return complain(v, "b%d is read before anything is stored to it", a->buf);
+        return verify_complain(v, "b%d is read before anything is stored to it", a->buf);
     return NULL;
 }
 
@@ -284,14 +287,14 @@ const char *verify_access(Verifier *v, const KInst *i)
 {
     const Kernel *k = v->k;
     if (i->aux < 0 || i->aux >= k->access.n)
-        return complain(v, "no such access");
+        return verify_complain(v, "no such access");
     const KAccess *a = &k->access.at[i->aux];
     if (a->buf < 0 || a->buf >= k->buf.n)
-        return complain(v, "no buffer b%d", a->buf);
+        return verify_complain(v, "no buffer b%d", a->buf);
     const KBuf *b = &k->buf.at[a->buf];
     if ((DType)i->dtype != b->dtype)
-        return complain(v, "%s from or to b%d, which is %s", dtype_name((DType)i->dtype), a->buf,
-                        dtype_name(b->dtype));
+        return verify_complain(v, "%s from or to b%d, which is %s", dtype_name((DType)i->dtype),
+                               a->buf, dtype_name(b->dtype));
     const char *bad = check_mode(v, i, a);
     if (bad == NULL)
         bad = verify_affine(v, &a->at);

@@ -9,7 +9,7 @@ static DType type_of(const Verifier *v, Val x)
 
 static const char *wrong_type(const Verifier *v, DType t)
 {
-    return complain(v, "not on %s", dtype_name(t));
+    return verify_complain(v, "not on %s", dtype_name(t));
 }
 
 /* Operands of scalar instructions: which types each has. */
@@ -58,21 +58,22 @@ static const char *check_constant(const Verifier *v, const KInst *i)
     case F32:
         return isnan(i->imm.f) || i->imm.f == (float)i->imm.f
                    ? NULL
-                   : complain(v, "the constant is not rounded to f32");
+                   : verify_complain(v, "the constant is not rounded to f32");
     case F16:
     case BF16: {
         float f = (float)i->imm.f;
         f = i->dtype == F16 ? f16_to_f32(f32_to_f16(f)) : bf16_to_f32(f32_to_bf16(f));
         return isnan(i->imm.f) || i->imm.f == f
                    ? NULL
-                   : complain(v, "the constant is not rounded to %s", dtype_name((DType)i->dtype));
+                   : verify_complain(v, "the constant is not rounded to %s",
+                                     dtype_name((DType)i->dtype));
     }
     case I32:
-        return x == (int32_t)x ? NULL : complain(v, "the constant does not fit i32");
+        return x == (int32_t)x ? NULL : verify_complain(v, "the constant does not fit i32");
     case U8:
-        return x >= 0 && x <= 255 ? NULL : complain(v, "the constant does not fit u8");
+        return x >= 0 && x <= 255 ? NULL : verify_complain(v, "the constant does not fit u8");
     case BOOL:
-        return x == 0 || x == 1 ? NULL : complain(v, "the constant does not fit bool");
+        return x == 0 || x == 1 ? NULL : verify_complain(v, "the constant does not fit bool");
     default:
         return NULL;
     }
@@ -82,13 +83,13 @@ static const char *check_bitcast(const Verifier *v, DType from, DType to)
 {
     bool fits = (from == F32 && to == I32) || (from == I32 && to == F32) ||
                 (from == F64 && to == I64) || (from == I64 && to == F64);
-    return fits ? NULL : complain(v, "from %s to %s", dtype_name(from), dtype_name(to));
+    return fits ? NULL : verify_complain(v, "from %s to %s", dtype_name(from), dtype_name(to));
 }
 
 /* Two operands, or an operand and the result, that must agree. */
 static const char *check_same(const Verifier *v, DType x, DType y)
 {
-    return x == y ? NULL : complain(v, "%s and %s", dtype_name(x), dtype_name(y));
+    return x == y ? NULL : verify_complain(v, "%s and %s", dtype_name(x), dtype_name(y));
 }
 
 static const char *check_accumulator(const Verifier *v, const KInst *i)
@@ -104,7 +105,7 @@ static const char *check_accumulator(const Verifier *v, const KInst *i)
     case KI_OR:
         return t == BOOL ? NULL : wrong_type(v, t);
     default:
-        return complain(v, "no accumulator has this operation");
+        return verify_complain(v, "no accumulator has this operation");
     }
 }
 
@@ -115,7 +116,8 @@ static const char *check_scalar(const Verifier *v, const KInst *i)
     if (i->op == KI_BITCAST)
         return check_bitcast(v, a, r);
     if (i->op == KI_SELECT) {
-        const char *bad = a == BOOL ? NULL : complain(v, "the condition is %s", dtype_name(a));
+        const char *bad =
+            a == BOOL ? NULL : verify_complain(v, "the condition is %s", dtype_name(a));
         if (bad == NULL)
             bad = check_same(v, type_of(v, i->b), type_of(v, i->c));
         return bad != NULL ? bad : check_same(v, r, type_of(v, i->b));
@@ -129,7 +131,8 @@ static const char *check_scalar(const Verifier *v, const KInst *i)
         return bad;
     bool compares = i->op == KI_EQ || i->op == KI_NE || i->op == KI_LT || i->op == KI_LE;
     DType gives = compares ? BOOL : i->op == KI_RANDOM ? I32 : a;
-    return r == gives ? NULL : complain(v, "gives %s, not %s", dtype_name(gives), dtype_name(r));
+    return r == gives ? NULL
+                      : verify_complain(v, "gives %s, not %s", dtype_name(gives), dtype_name(r));
 }
 
 const char *verify_types(const Verifier *v, const KInst *i)

@@ -211,7 +211,7 @@ static void scalar(Naive *x, Val v, const KInst *i)
 {
     DType first = (DType)x->k->inst.at[i->op == KI_SELECT ? i->b : i->a].dtype;
     Op o = {.op = i->op,
-            .type = (uint8_t)reg_type(K_EXACT, first),
+            .type = (uint8_t)interp_type(K_EXACT, first),
             .dtype = i->dtype,
             .from = x->k->inst.at[i->a].dtype,
             .r = (int32_t)v,
