@@ -116,11 +116,11 @@ static bool over(const FloorItem *it, int32_t from, int32_t to)
     return it->from <= to && from <= it->to;
 }
 
-static int64_t highest_floor(const Floors *f, int32_t from, int32_t to)
+static int32_t highest_floor(const Floors *f, int32_t from, int32_t to)
 {
-    int64_t high = f->floor[from];
+    int32_t high = from;
     for (int32_t s = from + 1; s <= to; s++)
-        high = f->floor[s] > high ? f->floor[s] : high;
+        high = f->floor[s] > f->floor[high] ? s : high;
     return high;
 }
 
@@ -140,6 +140,13 @@ static Hull hull_of(Floors *f, int32_t from, int32_t to, int64_t high)
     return h;
 }
 
+/* The floor of s is too high. */
+static bool fail_at(Floors *f, int32_t s)
+{
+    f->blame[s]++;
+    return false;
+}
+
 static void uncount(Floors *f, const FloorItem *it, int32_t from, int32_t to)
 {
     for (int32_t s = from; s <= to; s++)
@@ -157,7 +164,8 @@ static bool raise_item(Floors *f, int32_t i, int32_t from, int32_t to)
 {
     FloorItem *it = &f->item[i];
     int32_t left = it->from > from ? it->from : from, right = it->to < to ? it->to : to;
-    int64_t low = highest_floor(f, left, right);
+    int32_t highest = highest_floor(f, left, right);
+    int64_t low = f->floor[highest];
     f->work -= (it->to - it->from) / 4 + 4;
     if (low > it->low) {
         uncount(f, it, it->from, left - 1);
@@ -165,7 +173,7 @@ static bool raise_item(Floors *f, int32_t i, int32_t from, int32_t to)
         vec_push(f->arena, &f->undo, ((FloorUndo){UNDO_LOW, i, 0, it->low}));
         it->low = low;
         if (low + it->size > f->target)
-            return false;
+            return fail_at(f, highest);
     }
     count(f, it, left, right);
     return true;
@@ -200,7 +208,7 @@ static bool lift_floors(Floors *f, Hull h)
             continue;
         f->floor[s] = f->lowest[s];
         if (floors_slack(f, s) < 0)
-            return false;
+            return fail_at(f, s);
     }
     for (i = f->head; i >= 0 && f->item[i].from <= h.to; i = f->item[i].next) {
         const FloorItem *it = &f->item[i];
@@ -217,7 +225,7 @@ static bool conclude(Floors *f, Hull h, int32_t from, int32_t to)
 {
     for (int32_t s = from; s <= to; s++)
         if (floors_slack(f, s) < 0)
-            return false;
+            return fail_at(f, s);
     for (int32_t i = f->head; i >= 0 && f->item[i].from <= to; i = f->item[i].next)
         if (over(&f->item[i], from, to) && !raise_item(f, i, from, to))
             return false;
@@ -321,6 +329,7 @@ void floors_init(Floors *f, const Pack *k, Arena *arena)
     f->item = NEW_ARRAY(arena, FloorItem, k->n);
     f->floor = NEW_ARRAY(arena, int64_t, n);
     f->rest = NEW_ARRAY(arena, int64_t, n);
+    f->blame = NEW_ARRAY(arena, int64_t, n);
     f->lowest = NEW_ARRAY(arena, int64_t, n);
     f->open = NEW_ARRAY(arena, int32_t, n);
     f->candidates = NEW_ARRAY(arena, int32_t, n);

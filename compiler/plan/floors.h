@@ -42,6 +42,7 @@ typedef struct Floors {
     int32_t *candidates; /* of these, those that can lie on the floor */
     int32_t *crossing;   /* of these, those that reach into the next section */
     uint64_t *starting;  /* hash of the open ones that start here */
+    int64_t *blame;      /* how often there was no packing because of it, of late */
     int64_t *lowest;     /* scratch */
     VEC(FloorUndo) undo;
     VEC(int64_t) saved;

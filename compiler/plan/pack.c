@@ -1,8 +1,10 @@
-/* Greedy packing: several orders of the items, each packed in several ways.
+/* Greedy packing: several orders of the items, each packed in two ways, and repair.
  *
  * No single order is good for every net. Long-lived first, each on top of what is
  * there, is exact for values that are kept for the backward pass (their lives are
- * nested); large first into the tightest gap suits short-lived values of mixed sizes. */
+ * nested); large first into the tightest gap suits short-lived values of mixed sizes.
+ * Small holes that are left are closed by packing again with what ended too high in
+ * front. */
 #include "pack.h"
 
 #include <assert.h>
@@ -59,7 +61,7 @@ static int by_key(const void *a, const void *b)
     return (x->item > y->item) - (x->item < y->item);
 }
 
-typedef enum Order { BY_LIFE, BY_SIZE, BY_AREA, BY_START, BY_END, N_ORDERS } Order;
+typedef enum Order { BY_LIFE, BY_AREA, BY_SIZE, BY_START, BY_END } Order;
 
 static int64_t area(const PackItem *it)
 {
@@ -81,8 +83,6 @@ static Key key_of(const PackItem *it, Order order)
         return (Key){.first = -it->from, .second = life};
     case BY_END:
         return (Key){.first = it->to, .second = life};
-    case N_ORDERS:
-        break;
     }
     return (Key){0};
 }
@@ -120,43 +120,56 @@ static int64_t stack(const Pack *k, const Key *key, int64_t *offset, int64_t *to
     return height;
 }
 
-typedef struct Placed {
-    int64_t offset, size;
+/* What has been placed, by offset. Times lie apart, since they are all that is looked
+ * at of most items. */
+typedef struct Life {
     int32_t from, to;
-    int32_t item, n_parts;
-} Placed;
+} Life;
 
-/* Of the gaps between items that are alive together with `it`, the one that it
- * fills best (or the lowest that it fits in); on top of all of them if none. */
-static int64_t find_gap(const Pack *k, const PackItem *it, const Placed *placed, int32_t n,
-                        bool best)
+typedef struct Span {
+    int64_t offset, size;
+    int32_t item;
+} Span;
+
+typedef struct Greedy {
+    Pack *k;
+    int64_t *offset;  /* by item */
+    int64_t *top;     /* by section */
+    int64_t *urgency; /* by item */
+    Key *key;
+    Life *life; /* of what has been placed */
+    Span *span;
+    int64_t pairs; /* how many more pairs of items may be looked at */
+} Greedy;
+
+/* Of the gaps between the n placed items that are alive together with `it`, the one
+ * that it fills best; on top of all of them if it fits in none. */
+static int64_t find_gap(const Greedy *g, const PackItem *it, int32_t n)
 {
     int64_t low = 0, at = -1, least = INT64_MAX;
     for (int32_t i = 0; i < n; i++) {
-        const Placed *p = &placed[i];
-        if (p->from > it->to || p->to < it->from)
+        if (g->life[i].from > it->to || g->life[i].to < it->from)
             continue;
+        const Span *p = &g->span[i];
         int64_t gap = p->offset - low;
         if (gap >= it->size && gap < least) {
             least = gap;
             at = low;
-            if (!best || gap == it->size)
-                return at;
         }
         int64_t size = p->size;
-        if (p->n_parts > 0 && it->from > p->from)
-            size = pack_size(&k->item[p->item], it->from);
+        if (g->k->item[p->item].n_parts > 0 && it->from > g->life[i].from)
+            size = pack_size(&g->k->item[p->item], it->from);
         low = p->offset + size > low ? p->offset + size : low;
     }
     return at >= 0 ? at : low;
 }
 
-static int32_t place_of(const Placed *placed, int32_t n, int64_t offset)
+static int32_t place_of(const Span *span, int32_t n, int64_t offset)
 {
     int32_t low = 0, high = n;
     while (low < high) {
         int32_t middle = low + (high - low) / 2;
-        if (placed[middle].offset <= offset)
+        if (span[middle].offset <= offset)
             low = middle + 1;
         else
             high = middle;
@@ -164,54 +177,121 @@ static int32_t place_of(const Placed *placed, int32_t n, int64_t offset)
     return low;
 }
 
-/* Each item into a gap. Stops at `limit`: a packing that high is of no use. */
-static int64_t fill_gaps(const Pack *k, const Key *key, bool best, int64_t limit, int64_t *offset,
-                         Placed *placed)
+/* Each item into the gap that it fills best. */
+static int64_t fill_gaps(Greedy *g)
 {
     int64_t height = 0;
-    for (int32_t i = 0; i < k->n && height < limit; i++) {
-        const PackItem *it = &k->item[key[i].item];
-        int64_t at = find_gap(k, it, placed, i, best);
-        int32_t j = place_of(placed, i, at);
-        memmove(&placed[j + 1], &placed[j], (size_t)(i - j) * sizeof *placed);
-        placed[j] = (Placed){at, it->size, it->from, it->to, key[i].item, it->n_parts};
-        offset[key[i].item] = at;
+    for (int32_t i = 0; i < g->k->n; i++) {
+        const PackItem *it = &g->k->item[g->key[i].item];
+        int64_t at = find_gap(g, it, i);
+        int32_t j = place_of(g->span, i, at);
+        memmove(&g->life[j + 1], &g->life[j], (size_t)(i - j) * sizeof *g->life);
+        memmove(&g->span[j + 1], &g->span[j], (size_t)(i - j) * sizeof *g->span);
+        g->life[j] = (Life){it->from, it->to};
+        g->span[j] = (Span){at, it->size, g->key[i].item};
+        g->offset[g->key[i].item] = at;
         height = at + it->size > height ? at + it->size : height;
     }
+    g->pairs -= (int64_t)g->k->n * g->k->n / 2;
     return height;
 }
 
-static void keep_lower(Pack *k, const int64_t *offset, int64_t height)
+/* Returns whether that is as low as can be. */
+static bool keep_lower(Greedy *g, int64_t height)
 {
-    if (height >= k->height)
-        return;
-    k->height = height;
-    for (int32_t i = 0; i < k->n; i++)
-        k->item[i].offset = offset[i];
+    Pack *k = g->k;
+    if (height < k->height) {
+        k->height = height;
+        for (int32_t i = 0; i < k->n; i++)
+            k->item[i].offset = g->offset[i];
+    }
+    return k->height == k->bound;
 }
 
-/* Filling gaps looks at all pairs: with very many items, only a few orders. */
-enum { MANY_ITEMS = 6000, ORDERS_OF_MANY = 1 };
+/* ---- repair ---------------------------------------------------------------------- */
+
+enum { ROUNDS = 32 };
+
+/* Packs again and again, and what ends above the bound is more urgent the next time.
+ * source: squeaky wheel optimization (Joslin & Clements, 1999). */
+static bool repair(Greedy *g, Order order)
+{
+    Pack *k = g->k;
+    sort_items(k, order, g->key);
+    for (int32_t i = 0; i < k->n; i++)
+        g->urgency[g->key[i].item] = k->n - i;
+    for (int32_t round = 0; round < ROUNDS && g->pairs > 0; round++) {
+        for (int32_t i = 0; i < k->n; i++)
+            g->key[i] = (Key){g->urgency[i], k->item[i].size, i};
+        qsort(g->key, (size_t)k->n, sizeof *g->key, by_key);
+        if (keep_lower(g, fill_gaps(g)))
+            return true;
+        for (int32_t i = 0; i < k->n; i++)
+            if (g->offset[i] + k->item[i].size > k->bound)
+                g->urgency[i] += k->n / 4 + 1;
+    }
+    return false;
+}
+
+/* ---- all of it ------------------------------------------------------------------- */
+
+/* Filling gaps looks at all pairs of items. This many take a few tens of milliseconds;
+ * where one order takes more, one it is. */
+enum { MOST_PAIRS = 60000000 };
+
+static Greedy greedy_new(Pack *k, int64_t pairs)
+{
+    Greedy g = {.k = k, .pairs = pairs};
+    g.offset = NEW_ARRAY(k->arena, int64_t, k->n);
+    g.top = NEW_ARRAY(k->arena, int64_t, k->n_sections);
+    g.urgency = NEW_ARRAY(k->arena, int64_t, k->n);
+    g.key = NEW_ARRAY(k->arena, Key, k->n);
+    g.life = NEW_ARRAY(k->arena, Life, k->n);
+    g.span = NEW_ARRAY(k->arena, Span, k->n);
+    return g;
+}
+
+/* Of the nets that have been measured, most are packed exactly by the first of each. */
+static bool stack_in_orders(Greedy *g)
+{
+    static const Order order[] = {BY_LIFE, BY_AREA, BY_SIZE};
+    for (int i = 0; i < 3; i++) {
+        sort_items(g->k, order[i], g->key);
+        if (keep_lower(g, stack(g->k, g->key, g->offset, g->top)))
+            return true;
+    }
+    return false;
+}
+
+static bool fill_in_orders(Greedy *g)
+{
+    static const Order order[] = {BY_START, BY_SIZE, BY_AREA, BY_END, BY_LIFE};
+    for (int i = 0; i < 5 && g->pairs > 0; i++) {
+        sort_items(g->k, order[i], g->key);
+        if (keep_lower(g, fill_gaps(g)))
+            return true;
+    }
+    return false;
+}
 
 void pack_greedy(Pack *k)
 {
     ArenaMark mark = arena_mark(k->arena);
-    Key *key = NEW_ARRAY(k->arena, Key, k->n);
-    int64_t *offset = NEW_ARRAY(k->arena, int64_t, k->n);
-    int64_t *top = NEW_ARRAY(k->arena, int64_t, k->n_sections);
-    Placed *placed = NEW_ARRAY(k->arena, Placed, k->n);
-    int32_t filled = k->n > MANY_ITEMS ? ORDERS_OF_MANY : N_ORDERS;
+    Greedy g = greedy_new(k, MOST_PAIRS);
     k->height = INT64_MAX;
-    for (Order o = 0; o < N_ORDERS && k->height > k->bound; o++) {
-        sort_items(k, o, key);
-        keep_lower(k, offset, stack(k, key, offset, top));
-    }
-    for (Order o = 0; o < N_ORDERS && k->height > k->bound; o++) {
-        if ((int32_t)o >= filled)
-            break;
-        sort_items(k, o, key);
-        for (int best = 0; best < 2 && k->height > k->bound; best++)
-            keep_lower(k, offset, fill_gaps(k, key, best != 0, k->height, offset, placed));
-    }
+    if (!stack_in_orders(&g))
+        fill_in_orders(&g);
+    arena_reset(k->arena, mark);
+}
+
+void pack_repair(Pack *k, int64_t work)
+{
+    if (k->height == k->bound)
+        return;
+    ArenaMark mark = arena_mark(k->arena);
+    Greedy g = greedy_new(k, work < MOST_PAIRS ? work : MOST_PAIRS);
+    static const Order order[] = {BY_AREA, BY_LIFE, BY_SIZE};
+    for (int i = 0; i < 3 && !repair(&g, order[i]); i++)
+        continue;
     arena_reset(k->arena, mark);
 }

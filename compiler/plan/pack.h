@@ -38,13 +38,14 @@ int64_t pack_size(const PackItem *it, int32_t section);
 /* Sets bound from the items. */
 void pack_bound(Pack *k);
 
-/* Tries orders and fits until one reaches the bound, and keeps the lowest.
- * gives: item[].offset, height. Deterministic. */
+/* Tries several orders until one reaches the bound, and keeps the lowest.
+ * gives: item[].offset, height. Deterministic, as the others. */
 void pack_greedy(Pack *k);
 
-/* Lowers the height, if it is above the bound, by searching over packings, as far as
- * `work` elementary operations go. Deterministic.
- * requires: a packing. */
+/* These two lower the height of a packing, if it is above the bound, as far as `work`
+ * elementary operations go: by packing again with what ended too high in front, good
+ * for large nets, and by searching over packings, good for small and hard ones. */
+void pack_repair(Pack *k, int64_t work);
 void pack_search(Pack *k, int64_t work);
 
 #endif

@@ -149,6 +149,8 @@ void plan_place_effort(Plan *p, int64_t work)
     make_items(&pl);
     pack_bound(&pl.pack);
     pack_greedy(&pl.pack);
+    pack_search(&pl.pack, work / 16);
+    pack_repair(&pl.pack, work);
     pack_search(&pl.pack, work);
     set_offsets(&pl, floor);
     arena_reset(p->arena, mark);

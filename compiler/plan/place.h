@@ -4,7 +4,8 @@
 
 #include "plan.h"
 
-enum { PLACE_WORK = 50000000 };
+/* About a third of a second at the most, where no packing without holes is found. */
+enum { PLACE_WORK = 60000000 };
 
 /* plan_place(), where the search may take `work` elementary operations. */
 void plan_place_effort(Plan *p, int64_t work);

@@ -3,7 +3,8 @@
  * A branch asks one section which item lies on its floor: each candidate in turn, or
  * none of them, which wastes bytes and is possible only where the target leaves some.
  * Asked is a section whose floor is lower than its neighbours', so that nothing is
- * left below what is put there, and of these the one with the fewest answers. Where
+ * left below what is put there, and of these one with few answers that has often been
+ * the reason of a failure. Where
  * the items that are left fall apart in time, the parts are searched one by one, and
  * parts that have failed are remembered: the same floors arise from many orders of
  * what lies below them.
@@ -13,8 +14,8 @@
  *
  * source: sections with bounds, lowest offsets first, and the splitting in time are
  * MiniMalloc's (Moffitt & Feldman, ASPLOS 2023); it branches on the next item of all by
- * offset. Asking the section with the fewest answers is fail-first (Haralick & Elliott,
- * 1980), restarts are Gomes, Selman & Kautz (1998). */
+ * offset. Few answers and much blame first: Boussemart et al., Boosting systematic search
+ * by weighting constraints (2004). Restarts: Gomes, Selman & Kautz (1998). */
 #include "../base/intern.h"
 #include "floors.h"
 
@@ -46,22 +47,23 @@ static int32_t run_of(const Floors *f, int32_t start, int32_t from, int32_t to, 
     return end;
 }
 
-/* Of all sections in basins, the one with the fewest answers, then the least slack. */
+/* Of all sections in basins, one with few answers that has often been too full; the
+ * single answer, where there is one, is no choice at all and comes first. */
 static int32_t choose(const Floors *f, int32_t from, int32_t to)
 {
-    int32_t best = -1, fewest = 0;
-    int64_t least = 0;
+    enum { SCALE = 1 << 20, CALM = 100 };
+    int32_t best = -1;
+    int64_t least = INT64_MAX;
     bool basin;
     for (int32_t start = from, end; start <= to; start = end + 1) {
         end = run_of(f, start, from, to, &basin);
         for (int32_t s = start; s <= end && basin; s++) {
-            int64_t slack = floors_slack(f, s);
-            int32_t answers = f->candidates[s] + (slack > 0);
-            if (best >= 0 && (answers > fewest || (answers == fewest && slack >= least)))
+            int64_t answers = f->candidates[s] + (floors_slack(f, s) > 0);
+            int64_t choice = answers == 1 ? 0 : answers * SCALE / (CALM + f->blame[s]);
+            if (choice >= least)
                 continue;
             best = s;
-            fewest = answers;
-            least = slack;
+            least = choice;
         }
     }
     return best;
@@ -254,6 +256,13 @@ static Answer descend(Search *se, Pack *k, int64_t target, int64_t work)
     return a;
 }
 
+/* What failed long ago, below other choices, says little. */
+static void forgive(Floors *f)
+{
+    for (int32_t s = 0; s < f->n_sections; s++)
+        f->blame[s] /= 2;
+}
+
 /* A limit gives a few descents without a wrong turn, and doubles after this many. */
 enum { ATTEMPTS_OF_A_LIMIT = 128 };
 
@@ -264,6 +273,7 @@ static Answer reach(Search *se, Pack *k, int64_t target, int64_t work)
     for (int32_t i = 0; work > 0 && a == GAVE_UP; i++) {
         int64_t now = limit < work ? limit : work;
         set_keys(&se->f, i);
+        forgive(&se->f);
         a = descend(se, k, target, now);
         work -= now - se->f.work;
         if (i % ATTEMPTS_OF_A_LIMIT == ATTEMPTS_OF_A_LIMIT - 1)
