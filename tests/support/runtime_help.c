@@ -239,6 +239,8 @@ static bool fails(bool cleaning)
 {
     int n = ++fault.count;
     bool now = fault.nth > 0 && (n == fault.nth || (fault.always && n > fault.nth && !cleaning));
+    if (now && fault.error == FAULT_DEATH)
+        _exit(9);
     if (now)
         errno = fault.error;
     return now;

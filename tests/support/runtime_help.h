@@ -50,6 +50,7 @@ float *fake_floats(Fake *f, int tensor);
 /* From now on the n-th file operation (from 1; 0: none) fails with `error`; all after it too if
  * `always` (but unlink, so that cleaning up can be seen). */
 void fault_files(int nth, int error, bool always);
+enum { FAULT_DEATH = -1 }; /* as `error`: the process ends there */
 
 /* The same for allocations, of zlib and jansson too. */
 void fault_memory(int nth, bool always);

@@ -601,6 +601,41 @@ START_TEST(without_hard_links)
 }
 END_TEST
 
+/* The process ends before its n-th file operation, for every n: old or new, and whole. */
+START_TEST(death_at_every_operation)
+{
+    bool first = _i == 0, done = false;
+    Fake *a = fake_new(1), *b = fake_new(2);
+    for (int n = 1; !done; n++) {
+        char *d = help_directory();
+        const char *path = help_path(d, "run.gck");
+        gradc_checkpoint info;
+        if (!first)
+            must_save(path, a, 1);
+        pid_t child = fork();
+        if (child == 0) {
+            fault_files(n, FAULT_DEATH, false);
+            _exit(save(path, b, 2) == GRADC_OK ? 0 : 1);
+        }
+        int status;
+        waitpid(child, &status, 0);
+        done = WIFEXITED(status) && WEXITSTATUS(status) == 0;
+        ck_assert(done || (WIFEXITED(status) && WEXITSTATUS(status) == 9));
+        Fake *f = fake_new(3);
+        status = load(path, f, &info);
+        ck_assert(status == GRADC_OK || (first && status == GRADC_IO && !done));
+        if (status == GRADC_OK)
+            ck_assert(fake_same(f, info.step == 2 ? b : a, false) && (!done || info.step == 2));
+        ck_assert_int_le(help_entries(d), first ? 1 : 2); /* load removes what was left */
+        ck_assert_int_lt(n, 100);
+        fake_free(f);
+        help_remove(d);
+    }
+    fake_free(a);
+    fake_free(b);
+}
+END_TEST
+
 /* Saves 1, 2, 3… for ever, each state being that of fake_new(step % 50). */
 static void save_for_ever(const char *path)
 {
@@ -668,6 +703,7 @@ Suite *suite_runtime_checkpoint(void)
     tcase_add_test(c, temporary_files_of_the_dead_are_removed);
     tcase_add_test(c, nothing_read_and_nothing_written);
     tcase_add_test(c, without_hard_links);
+    tcase_add_loop_test(c, death_at_every_operation, 0, 2);
     tcase_add_test(c, kill_nine);
     suite_add_tcase(s, c);
     return s;
