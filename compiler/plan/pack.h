@@ -42,10 +42,14 @@ void pack_bound(Pack *k);
  * gives: item[].offset, height. Deterministic, as the others. */
 void pack_greedy(Pack *k);
 
-/* These two lower the height of a packing, if it is above the bound, as far as `work`
- * elementary operations go: by packing again with what ended too high in front, good
- * for large nets, and by searching over packings, good for small and hard ones. */
+/* Lowers the height, if it is above the bound, by packing again with what ended too
+ * high in front, as far as `work` elementary operations go. Good for large nets. */
 void pack_repair(Pack *k, int64_t work);
-void pack_search(Pack *k, int64_t work);
+
+typedef enum PackAnswer { PACK_FOUND, PACK_IMPOSSIBLE, PACK_GAVE_UP } PackAnswer;
+
+/* Looks for a packing of at most `target`, as far as `work` goes, and keeps it. Good
+ * for small and hard ones. */
+PackAnswer pack_search(Pack *k, int64_t target, int64_t work);
 
 #endif

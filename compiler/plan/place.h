@@ -4,8 +4,8 @@
 
 #include "plan.h"
 
-/* About a third of a second at the most, where no packing without holes is found. */
-enum { PLACE_WORK = 60000000 };
+/* A few tenths of a second at the most, where no packing without holes is found. */
+enum { PLACE_WORK = 32000000 };
 
 /* plan_place(), where the search may take `work` elementary operations. */
 void plan_place_effort(Plan *p, int64_t work);

@@ -1,13 +1,12 @@
-/* Search for a packing below a target height.
+/* Search for a packing of at most a target height.
  *
  * A branch asks one section which item lies on its floor: each candidate in turn, or
  * none of them, which wastes bytes and is possible only where the target leaves some.
  * Asked is a section whose floor is lower than its neighbours', so that nothing is
  * left below what is put there, and of these one with few answers that has often been
- * the reason of a failure. Where
- * the items that are left fall apart in time, the parts are searched one by one, and
- * parts that have failed are remembered: the same floors arise from many orders of
- * what lies below them.
+ * the reason of a failure. Where the items that are left fall apart in time, the parts
+ * are searched one by one, and parts that have failed are remembered: the same floors
+ * arise from many orders of what lies below them.
  *
  * How long a search takes is a matter of luck in its first choices: it is begun again
  * and again, in other orders, with small limits that grow.
@@ -28,9 +27,7 @@ typedef struct Search {
     int32_t depth;
 } Search;
 
-typedef enum Answer { FOUND, IMPOSSIBLE, GAVE_UP } Answer;
-
-static Answer search_parts(Search *se, int32_t from, int32_t to);
+static PackAnswer search_parts(Search *se, int32_t from, int32_t to);
 
 /* ---- which section ----------------------------------------------------------------- */
 
@@ -141,7 +138,7 @@ static uint64_t *memory_of(const Search *se, uint64_t hash)
 }
 
 /* One child: `item` on the floor of s, or (-1) nothing. */
-static Answer try_answer(Search *se, int32_t from, int32_t to, int32_t s, int32_t item)
+static PackAnswer try_answer(Search *se, int32_t from, int32_t to, int32_t s, int32_t item)
 {
     Floors *f = &se->f;
     int32_t mark = f->undo.n;
@@ -153,45 +150,45 @@ static Answer try_answer(Search *se, int32_t from, int32_t to, int32_t s, int32_
         possible = next <= f->target && floors_raise(f, s, next);
     }
     se->depth++;
-    Answer a = possible ? search_parts(se, from, to) : IMPOSSIBLE;
+    PackAnswer a = possible ? search_parts(se, from, to) : PACK_IMPOSSIBLE;
     se->depth--;
-    if (a != FOUND)
+    if (a != PACK_FOUND)
         floors_undo(f, mark);
     return a;
 }
 
 /* Sections [from, to] hang together. */
-static Answer search_part(Search *se, int32_t from, int32_t to)
+static PackAnswer search_part(Search *se, int32_t from, int32_t to)
 {
     Floors *f = &se->f;
     f->work -= 2 * (to - from) + 10;
     if (f->work < 0 || se->depth > MOST_DEPTH)
-        return GAVE_UP;
+        return PACK_GAVE_UP;
     uint64_t hash = hash_part(f, from, to);
     if (*memory_of(se, hash) == hash)
-        return IMPOSSIBLE;
+        return PACK_IMPOSSIBLE;
     int32_t s = choose(f, from, to);
     ArenaMark mark = arena_mark(se->lists);
     int32_t *list = NEW_ARRAY(se->lists, int32_t, f->candidates[s]);
     int32_t n = list_candidates(f, s, list);
-    Answer a = IMPOSSIBLE;
-    for (int32_t i = 0; i < n && a == IMPOSSIBLE; i++)
+    PackAnswer a = PACK_IMPOSSIBLE;
+    for (int32_t i = 0; i < n && a == PACK_IMPOSSIBLE; i++)
         a = try_answer(se, from, to, s, list[i]);
-    if (a == IMPOSSIBLE && floors_slack(f, s) > 0)
+    if (a == PACK_IMPOSSIBLE && floors_slack(f, s) > 0)
         a = try_answer(se, from, to, s, -1);
-    if (a == IMPOSSIBLE)
+    if (a == PACK_IMPOSSIBLE)
         *memory_of(se, hash) = hash;
     arena_reset(se->lists, mark);
     return a;
 }
 
 /* Searches the parts into which the items of [from, to] fall, one by one. */
-static Answer search_parts(Search *se, int32_t from, int32_t to)
+static PackAnswer search_parts(Search *se, int32_t from, int32_t to)
 {
     const Floors *f = &se->f;
     int32_t mark = f->undo.n;
-    Answer a = FOUND;
-    for (int32_t s = from; s <= to && a == FOUND; s++) {
+    PackAnswer a = PACK_FOUND;
+    for (int32_t s = from; s <= to && a == PACK_FOUND; s++) {
         if (f->open[s] == 0)
             continue;
         int32_t end = s;
@@ -200,7 +197,7 @@ static Answer search_parts(Search *se, int32_t from, int32_t to)
         a = search_part(se, s, end);
         s = end;
     }
-    if (a != FOUND)
+    if (a != PACK_FOUND)
         floors_undo(&se->f, mark);
     return a;
 }
@@ -245,12 +242,12 @@ static void keep(const Floors *f, Pack *k)
 }
 
 /* One descent; its offsets are kept if it gets below the target. */
-static Answer descend(Search *se, Pack *k, int64_t target, int64_t work)
+static PackAnswer descend(Search *se, Pack *k, int64_t target, int64_t work)
 {
     se->f.target = target;
     se->f.work = work;
-    Answer a = search_parts(se, 0, k->n_sections - 1);
-    if (a == FOUND)
+    PackAnswer a = search_parts(se, 0, k->n_sections - 1);
+    if (a == PACK_FOUND)
         keep(&se->f, k);
     floors_undo(&se->f, 0);
     return a;
@@ -266,11 +263,11 @@ static void forgive(Floors *f)
 /* A limit gives a few descents without a wrong turn, and doubles after this many. */
 enum { ATTEMPTS_OF_A_LIMIT = 128 };
 
-static Answer reach(Search *se, Pack *k, int64_t target, int64_t work)
+static PackAnswer reach(Search *se, Pack *k, int64_t target, int64_t work)
 {
     int64_t limit = 2000 * (int64_t)k->n + 4 * (int64_t)k->n * k->n;
-    Answer a = GAVE_UP;
-    for (int32_t i = 0; work > 0 && a == GAVE_UP; i++) {
+    PackAnswer a = PACK_GAVE_UP;
+    for (int32_t i = 0; work > 0 && a == PACK_GAVE_UP; i++) {
         int64_t now = limit < work ? limit : work;
         set_keys(&se->f, i);
         forgive(&se->f);
@@ -282,32 +279,17 @@ static Answer reach(Search *se, Pack *k, int64_t target, int64_t work)
     return a;
 }
 
-enum { BISECTIONS = 6 };
-
-/* First the bound itself; if that is too much, as near to it as bisection comes. */
-static void search(Search *se, Pack *k, int64_t work)
+PackAnswer pack_search(Pack *k, int64_t target, int64_t work)
 {
-    if (reach(se, k, k->bound, work / 2) == FOUND)
-        return;
-    int64_t low = k->bound, unit = se->f.unit;
-    for (int32_t i = 0; i < BISECTIONS && k->height - low > unit; i++) {
-        int64_t target = low + (k->height - low) / 2 / unit * unit;
-        target = target > low ? target : low + unit;
-        if (reach(se, k, target, work / 2 / BISECTIONS) != FOUND)
-            low = target;
-    }
-}
-
-void pack_search(Pack *k, int64_t work)
-{
-    if (k->height == k->bound || k->n > MOST_ITEMS)
-        return;
+    if (k->n > MOST_ITEMS || work <= 0)
+        return PACK_GAVE_UP;
     ArenaMark mark = arena_mark(k->arena);
     Arena lists = {0};
     Search se = {.lists = &lists};
     floors_init(&se.f, k, k->arena);
     se.failed = NEW_ARRAY(k->arena, uint64_t, 1 << FAILURES_LOG2);
-    search(&se, k, work);
+    PackAnswer a = reach(&se, k, target, work);
     arena_free(&lists);
     arena_reset(k->arena, mark);
+    return a;
 }
