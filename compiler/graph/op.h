@@ -42,9 +42,11 @@ KAff elem_index_of(Elem *e, Val v);
  * takes a mark before k_seq() and forgets before k_end(). */
 int elem_mark(const Elem *e);
 void elem_forget(Elem *e, int mark);
-/* Loops in reductions, in the order that the kernel's semantics want: a loop over an axis
- * of r that is contiguous in it is RED, others SEQ. idx: of the other axes of x, in order.
- * MIN and MAX of floats give NaN if an element is NaN. */
+/* Attributes of the reductions over one axis. */
+enum { REDUCE_AXIS, REDUCE_KEEP };
+/* The element idx of the reduction n of x: a RED loop over x's axis if it is the fastest one,
+ * else a SEQ loop. A reduction of a reduction by the same op that nothing else reads is one
+ * walk, the axes of n outside. MIN and MAX of floats give NaN if an element is NaN. */
 Val elem_reduce(Elem *e, Ref n, Ref x, int axis, KOp op, const KAff *idx);
 
 /* What a shape rule sees; it fills `type` or says what is wrong. */
@@ -90,6 +92,7 @@ typedef struct Op {
     const char *example; /* "sum(f32[2,3], axis = 1)": types stand for operands; several by ';' */
     double domain[2];    /* random operands are drawn from here; 0,0: -1..1 */
     const char *kinks;   /* where it is not differentiable and what is chosen there */
+    bool given;          /* the derivative is what the model says, whatever the value is */
 } Op;
 
 extern const Op *const optab[N_OPS];

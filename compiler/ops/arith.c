@@ -376,9 +376,9 @@ static Val relu_scalar(Elem *e, Ref n, const Val *x)
 
 static void relu_vjp(Graph *g, Ref n, Ref ct, Ref d[])
 {
-    Ref x = arg(g, n, 0);
-    Ref zero = full_like(g, x, 0);
-    Ref on = g_node(g, OP_lt, (Ref[]){zero, x}, 2, NULL);
+    /* The result is positive where x is; asking it, x need not be kept. */
+    Ref zero = full_like(g, n, 0);
+    Ref on = g_node(g, OP_lt, (Ref[]){zero, n}, 2, NULL);
     d[0] = g_where(g, on, ct, zero);
 }
 

@@ -3,7 +3,7 @@
 #include <math.h>
 #include "../graph/op.h"
 
-enum { AXIS, KEEP };
+enum { AXIS = REDUCE_AXIS, KEEP = REDUCE_KEEP };
 #define REDUCE_ATTRS                                                                               \
     {                                                                                              \
         {"axis", ATTR_INT},                                                                        \
@@ -67,16 +67,10 @@ static bool all_shape(Shape *s)
     return shape_error(s, E0221, "`all` takes bool, and this is %s", shape_text(s, 0));
 }
 
-/* Indices of the axes that stay, from those of the result. */
 static Val reduce(Elem *e, Ref n, KOp op, const KAff *idx)
 {
-    const Graph *g = elem_graph(e);
-    Ref x = arg(g, n, 0);
-    KAff rest[MAX_RANK];
-    int keep = attr(g, n, KEEP)->i != 0;
-    for (int i = 0; i < rank(g, x) - 1; i++)
-        rest[i] = idx[i + (keep && i >= axis_of(g, n))];
-    return elem_reduce(e, n, x, axis_of(g, n), op, rest);
+    Ref x = arg(elem_graph(e), n, 0);
+    return elem_reduce(e, n, x, axis_of(elem_graph(e), n), op, idx);
 }
 
 /* A reduced value where its operand was: the axis is there again, repeated. */

@@ -171,6 +171,14 @@ static bool ends_epilogue(Build *b, Ref r)
     return !goes_on;
 }
 
+/* A reduction that another one of the same op goes on with: one walk, one accumulator. */
+static bool walks_on(const Build *b, Ref r)
+{
+    const Graph *g = b->g;
+    return optab[op_of(g, r)]->kind == OP_REDUCE && b->reads[r] == 1 && b->reader[r] != NONE &&
+           op_of(g, b->reader[r]) == op_of(g, r) && !b->forced[r];
+}
+
 static void choose_stored(Build *b)
 {
     const Graph *g = b->g;
@@ -181,6 +189,8 @@ static void choose_stored(Build *b)
     for (Ref r = 1; r < (Ref)g->node.n; r++) {
         OpKind kind = optab[op_of(g, r)]->kind;
         bool pick = op_of(g, r) == OP_pick;
+        if (walks_on(b, r))
+            continue;
         if (ref_is_source(g, r) || kind == OP_CONTRACT || kind == OP_OPAQUE || kind == OP_REDUCE ||
             pick || b->forced[r])
             store(b, r);

@@ -227,8 +227,8 @@ static Val elem_make(Elem *e, Ref r, const KAff *idx)
         return in_trouble(e, WANTS_STORE);
     }
     Val v = op->elem(e, r, idx);
-    if (e->trouble == WANTS_STORE && e->store_first == NONE)
-        e->store_first = arg(e->g, r, 0);
+    if (e->trouble != FINE && e->store_first == NONE && op->kind == OP_VIEW)
+        e->store_first = arg(e->g, r, 0); /* should the cut not be possible */
     return v;
 }
 
@@ -391,21 +391,61 @@ static bool is_fastest(const Type *t, int axis)
     return true;
 }
 
+/* x is a reduction by the same op that this one alone reads: both are one walk over
+ * several axes, with one accumulator. */
+static bool goes_on(const Elem *e, Ref n, Ref x)
+{
+    return op_of(e->g, x) == op_of(e->g, n) && !e->stored[x];
+}
+
+/* Indices of a reduction's operand without its axis, from those of its result. */
+static void operand_index(const Graph *g, Ref reduced, const KAff *idx, KAff *rest)
+{
+    int axis = (int)attr(g, reduced, REDUCE_AXIS)->i;
+    int keep = attr(g, reduced, REDUCE_KEEP)->i != 0;
+    int n = rank(g, arg(g, reduced, 0)) - 1;
+    for (int i = 0; i < n; i++)
+        rest[i] = idx[i + (keep && i >= axis)];
+}
+
+static void insert_index(int rank, int axis, const KAff *rest, KAff i, KAff *at)
+{
+    for (int a = 0, j = 0; a < rank; a++)
+        at[a] = a == axis ? i : rest[j++];
+}
+
+/* Opens the loops of a walk, gives the innermost operand and its index. */
+static Val open_walk(Elem *e, Ref n, Ref *x, int axis, KAff *at)
+{
+    KAff rest[MAX_RANK];
+    Val first = 0;
+    operand_index(e->g, n, at, rest);
+    for (;;) {
+        const Type *t = type_of(e->g, *x);
+        bool more = goes_on(e, n, *x);
+        bool lanes = !more && is_fastest(t, axis);
+        Val i = lanes ? k_red(e->k, t->dim[axis]) : k_seq(e->k, t->dim[axis]);
+        first = first == 0 ? i : first;
+        insert_index(t->rank, axis, rest, k_aff_val(i, 1), at);
+        if (!more)
+            return first;
+        operand_index(e->g, *x, at, rest);
+        axis = (int)attr(e->g, *x, REDUCE_AXIS)->i;
+        *x = arg(e->g, *x, 0);
+    }
+}
+
 Val elem_reduce(Elem *e, Ref n, Ref x, int axis, KOp op, const KAff *idx)
 {
-    (void)n;
     Kernel *k = e->k;
-    const Type *t = type_of(e->g, x);
-    bool nan_wins = dtype_is_float(t->dtype) && (op == KI_MIN || op == KI_MAX);
-    Val acc = k_acc(k, t->dtype, op);
+    DType t = type_of(e->g, x)->dtype;
+    bool nan_wins = dtype_is_float(t) && (op == KI_MIN || op == KI_MAX);
+    Val acc = k_acc(k, t, op);
     Val any_nan = nan_wins ? k_acc(k, BOOL, KI_OR) : 0;
-    int64_t extent = t->dim[axis];
-    bool lanes = is_fastest(t, axis);
     int mark = elem_mark(e);
-    Val i = lanes ? k_red(k, extent) : k_seq(k, extent);
-    KAff at[MAX_RANK];
-    for (int a = 0, j = 0; a < t->rank; a++)
-        at[a] = a == axis ? k_aff_val(i, 1) : idx[j++];
+    KAff at[MAX_RANK + 1];
+    memcpy(at, idx, sizeof(KAff) * (size_t)rank(e->g, n));
+    Val first = open_walk(e, n, &x, axis, at);
     Val v = elem_at(e, x, at);
     elem_forget(e, mark);
     if (e->trouble != FINE)
@@ -413,11 +453,11 @@ Val elem_reduce(Elem *e, Ref n, Ref x, int axis, KOp op, const KAff *idx)
     k_into(k, acc, v);
     if (nan_wins)
         k_into(k, any_nan, k_binary(k, KI_NE, v, v));
-    k_end(k, i);
+    k_end(k, first);
     Val folded = k_fold(k, acc);
     if (!nan_wins)
         return folded;
     Val found = k_fold(k, any_nan);
-    Val nan = k_const(k, t->dtype, NAN);
+    Val nan = k_const(k, t, NAN);
     return k_select(k, found, nan, folded);
 }

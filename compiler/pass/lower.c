@@ -87,6 +87,14 @@ static int32_t input_buffer(const Pinned *pin, int64_t i)
     return pin->slot.n + 2 * (int32_t)i;
 }
 
+/* Slots are the first tensors, but for the number of rows, which is not the caller's. */
+static int32_t tensor_of(const Pinned *pin, int32_t slot)
+{
+    if (slot < 0 || slot == pin->rows)
+        return -1;
+    return pin->rows >= 0 && slot > pin->rows ? slot - 1 : slot;
+}
+
 void lower_pinned(Program *p, const Pinned *pin)
 {
     p->pinned_bytes = HANDLE_BYTES;
@@ -95,7 +103,7 @@ void lower_pinned(Program *p, const Pinned *pin)
         int64_t at = take(p, type_bytes(&s->type));
         int32_t b = add_buffer(p, s->name, slot_role(s->kind), &s->type, at);
         p->buffer.at[b].origin = s->origin;
-        Tensor t = {.name = s->name, .role = slot_role(s->kind), .buffer = b, .of = s->of,
+        Tensor t = {.name = s->name, .role = slot_role(s->kind), .buffer = b, .of = tensor_of(pin, s->of),
                     .of_input = -1, .doc = s->doc};
         if (i != pin->rows)
             vec_push(p->arena, &p->tensor, t);
@@ -783,7 +791,7 @@ static void entry_results(Lowering *lo, Level *l, Entry *e)
         } else if (r->kind == ROOT_GRADIENT) {
             Place pl = place_of(lo, l, r->ref);
             Tensor t = {.name = r->name, .role = ROLE_GRADIENT, .buffer = pl.buffer,
-                        .of = r->slot, .of_input = r->input};
+                        .of = tensor_of(lo->pin, r->slot), .of_input = r->input};
             vec_push(lo->p->arena, &lo->p->tensor, t);
         }
     }
