@@ -24,7 +24,8 @@
  *   operand order, with MIN and MAX as in kinst.def.
  *
  *   Variables. VAR opens one, GET reads, SET writes: recurrences, argmax.
- *   A VAR or ACC belongs to the loop it is opened in.
+ *   A VAR or ACC belongs to the loop it is opened in. No PAR lies between an ACC and
+ *   its INTO, and nothing but SEQ between a VAR and its SET.
  *
  * K_CONTRACT   C[b,m,n] = epilogue(sum over k of A(b,m,k) * B(b,k,n)).
  *   Each of b, m, n, k is a list of sub-indices (DIM instructions), the last one
@@ -37,11 +38,20 @@
  *   An operand outside of its bounds is its access's `otherwise` and is multiplied
  *   like any other value.
  *
+ * Values. Loops and DIMs stand in affine expressions only (INDEX makes a value of
+ * one). f16 and bf16 instructions are the f32 ones, rounded; a CAST between a half
+ * type and anything but f32 goes through f32. Which NaN an instruction gives (sign,
+ * payload) is no part of its meaning.
+ *
  * Memory. Buffers are the operands of a call, numbered 0..n_bufs-1. Where a
  * caller makes an output share memory with an input, each iteration of the grid
  * reads what it needs of the shared elements before it writes them. A LOCAL buffer is
  * scratch of one grid iteration (it keeps a row on chip); its contents are
- * undefined at the start of each. */
+ * undefined at the start of each. A K_OUT or K_LOCAL buffer may be read after a
+ * store to it that comes before in the text. Iterations of a PAR store to different
+ * elements: a store's address or bounds have a term of every PAR around it (of a
+ * LOCAL buffer: of every PAR that is not of the grid). An indirect access must find
+ * its element inside of the buffer; who lowers it sees to that. */
 #ifndef GRADC_KERNEL_KERNEL_H
 #define GRADC_KERNEL_KERNEL_H
 
@@ -221,10 +231,10 @@ uint64_t kernel_hash(const Kernel *k);
 bool kernel_same(const Kernel *x, const Kernel *y); /* but for their names */
 
 /* A copy in which every MATH instruction is a polynomial of the other ones, the
- * same on every target (expand.c: methods, errors in ulp, sources). */
+ * same on every target (expand.c: methods, errors in ulp, sources), and in which
+ * half types are left only in LOAD, STORE, CONST, SELECT, variables, and CASTs from
+ * and to f32, which convert as dtype.h does. */
 Kernel *kernel_expand(Arena *arena, const Kernel *k);
-/* A copy with every f16 and bf16 conversion as integer code is not needed:
- * CAST, LOAD and STORE of half types convert as dtype.h does. */
 
 /* ---- the judge (interp.c) ------------------------------------------------ */
 
@@ -243,8 +253,9 @@ typedef struct KMem {
     double *tangent;
 } KMem;
 
-/* Runs all of the kernel; LOCAL buffers are taken from `scratch`, and mem[i] of a
- * LOCAL buffer is ignored. */
+/* Runs all of a verified kernel; LOCAL buffers are taken from `scratch` (full of
+ * NaN at first), and mem[i] of a LOCAL buffer is ignored. A NULL tangent is zero, or
+ * not wanted. An access outside of its buffer ends in an assertion. */
 void kernel_run(const Kernel *k, KMode mode, const KMem *mem, Arena *scratch);
 
 const char *kop_text(KOp op);

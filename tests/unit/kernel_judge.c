@@ -277,7 +277,8 @@ START_TEST(tangents)
     dw[1] = 1;
     dx[0] = 2;
     ck_assert_int_eq(judge_run(j, "eval", in, 0), RUN_OK);
-    double d = (double)label[0] * ((double)x[1] + 2) + (double)label[1] * (double)x[4]; /* w[0] is 1 */
+    double d =
+        (double)label[0] * ((double)x[1] + 2) + (double)label[1] * (double)x[4]; /* w[0] is 1 */
     ck_assert(fabs(*judge_tangent(j, SUM) - d) < 1e-12);
 }
 END_TEST

@@ -11,11 +11,17 @@ typedef enum RandomStyle {
     RANDOM_SMOOTH /* f64, differentiable but for a few kinks, values of moderate size */
 } RandomStyle;
 
+/* How many seeds a test takes that usually takes n: many more under GRADC_FULL,
+ * fewer under GRADC_SHORT. */
+int kernel_random_seeds(int n);
+
 /* The same seed gives the same kernel anywhere. Odd seeds give more contractions
  * than even ones. In each kernel: every buffer that an indirect access takes its
  * index from holds integers in [0, RANDOM_INDICES), see kernel_random_data. */
 Kernel *kernel_random(Arena *arena, uint64_t seed, RandomStyle style);
 
+/* A moderate float, in [-2, 2). */
+double kernel_random_float(uint64_t *state);
 /* Elements for every buffer, as K_EXACT has them in memory: mem[i].data, in
  * `arena`; NULL for LOCAL buffers. Integer inputs hold [0, RANDOM_INDICES); floats of
  * RANDOM_ANY now and then zeros of both signs, denormals, infinities, NaN. */
