@@ -47,7 +47,7 @@ class Native:
 
     def __init__(self, gradc, source, options, folder, seed=1):
         object_file, library = os.path.join(folder, "m.o"), os.path.join(folder, "m.so")
-        subprocess.run([gradc, "build", source, *options, "-o", object_file], check=True)
+        subprocess.run([gradc, "build", "-q", source, *options, "-o", object_file], check=True)
         subprocess.run(["cc", "-shared", object_file, "-o", library], check=True)
         with open(os.path.join(folder, "m.h")) as f:
             text = f.read()
@@ -62,7 +62,9 @@ class Native:
         self.handle = c_void_p()
         o = Options(ctypes.sizeof(Options), t.abi, 1, seed, None, None)
         self.check(t.init(begin, t.arena_bytes, byref(o), byref(self.handle)), "init")
-        self.tensors = {t.tensors[i].name.decode(): i for i in range(t.n_tensors)}
+        # a gradient has the name of its parameter
+        self.tensors = {t.tensors[i].name.decode(): i for i in range(t.n_tensors)
+                        if t.tensors[i].role != GRADIENT}
 
     def check(self, status, what):
         if status:
