@@ -23,68 +23,82 @@ static void emit_section(Con *c, Lv at)
             gen_inst(g, v);
 }
 
+/* A group of columns, `width` or fewer, of all the tile's rows. */
 typedef struct Out {
-    Lv row[K_MAX_DIMS]; /* digits of the row */
-    Lv col0, line;      /* first column, address of the tile's row */
+    Lv tile, row0, rows, col0; /* first column of the tile */
+    Lv col;                    /* first column of the group, in the tile */
     int width;
 } Out;
 
-static Lv element_at(Con *c, const Out *o, Lv col)
-{
-    return ir_at_byte(c->ir, o->line, ir_mul(c->ir, col, c->p->es));
-}
-
-static void emit_lanes(Con *c, Out *o, Lv col, Lv live)
-{
-    Lv digit[K_MAX_DIMS];
-    walk_decode(&c->p->out_cols, c->ir, ir_add(c->ir, o->col0, col), digit);
-    gen_vector(&c->g, o->width, c->p->out_cols.lane, live);
-    walk_set(&c->p->out_rows, &c->g, o->row);
-    walk_set(&c->p->out_cols, &c->g, digit);
-    emit_section(c, element_at(c, o, col));
-    gen_scalar(&c->g);
-}
-
-/* Where the columns of a vector don't follow one another in memory. */
-static void emit_each(Con *c, Out *o, Lv col, Lv count)
+/* A loop over rows; sets the rows' sub-indices. Gives the address of the row in the tile. */
+static IrLoop open_rows(Con *c, const Out *o, Lv *line)
 {
     Ir *ir = c->ir;
     Lv digit[K_MAX_DIMS];
-    IrLoop l = ir_loop(ir, ir_int(ir, 0), count, 1, false);
-    Lv at = ir_add(ir, col, l.i);
-    gen_scalar(&c->g);
-    walk_decode(&c->p->out_cols, ir, ir_add(ir, o->col0, at), digit);
-    walk_set(&c->p->out_rows, &c->g, o->row);
-    walk_set(&c->p->out_cols, &c->g, digit);
-    emit_section(c, element_at(c, o, at));
-    ir_loop_end(ir, &l);
+    IrLoop l = ir_loop(ir, ir_int(ir, 0), o->rows, 1, false);
+    walk_decode(&c->p->out_rows, ir, ir_add(ir, o->row0, l.i), digit);
+    walk_set(&c->p->out_rows, &c->g, digit);
+    *line = ir_at_byte(ir, o->tile, ir_mul(ir, l.i, (int64_t)c->p->nr * c->p->es));
+    return l;
 }
 
-static void emit_group(Con *c, Out *o, Lv col, Lv cols)
+static Lv element_at(Con *c, Lv line, Lv col)
+{
+    return ir_at_byte(c->ir, line, ir_mul(c->ir, col, c->p->es));
+}
+
+static void emit_lanes(Con *c, const Out *o, Lv *digit, Lv live)
+{
+    Lv line;
+    gen_vector(&c->g, o->width, c->p->out_cols.lane, live);
+    walk_set(&c->p->out_cols, &c->g, digit);
+    IrLoop l = open_rows(c, o, &line);
+    emit_section(c, element_at(c, line, o->col));
+    ir_loop_end(c->ir, &l);
+    gen_scalar(&c->g);
+}
+
+/* Where the columns of a group don't follow one another in memory. */
+static void emit_each(Con *c, const Out *o, Lv count)
+{
+    Ir *ir = c->ir;
+    Lv digit[K_MAX_DIMS], line;
+    gen_scalar(&c->g);
+    IrLoop j = ir_loop(ir, ir_int(ir, 0), count, 1, false);
+    Lv at = ir_add(ir, o->col, j.i);
+    walk_decode(&c->p->out_cols, ir, ir_add(ir, o->col0, at), digit);
+    walk_set(&c->p->out_cols, &c->g, digit);
+    IrLoop l = open_rows(c, o, &line);
+    emit_section(c, element_at(c, line, at));
+    ir_loop_end(ir, &l);
+    ir_loop_end(ir, &j);
+}
+
+static void emit_group(Con *c, const Out *o, Lv cols)
 {
     Ir *ir = c->ir;
     const Walk *w = &c->p->out_cols;
-    Lv rest = LLVMBuildSub(ir->b, cols, col, ""), width = ir_int(ir, o->width);
-    Lv count = ir_min(ir, rest, width);
+    Lv rest = LLVMBuildSub(ir->b, cols, o->col, ""), width = ir_int(ir, o->width);
+    Lv count = ir_min(ir, rest, width), digit[K_MAX_DIMS];
+    walk_decode(w, ir, ir_add(ir, o->col0, o->col), digit);
     IrIf run = {NULL, NULL}, full;
     bool broken = w->run != w->total;
     if (broken) {
-        Lv at = LLVMBuildURem(ir->b, ir_add(ir, o->col0, col), ir_int(ir, w->run), "");
-        Lv fits = LLVMBuildICmp(ir->b, LLVMIntSLE, ir_add(ir, at, count), ir_int(ir, w->run), "");
-        run = ir_if(ir, fits);
+        Lv end = ir_add(ir, digit[w->n - 1], count);
+        run = ir_if(ir, LLVMBuildICmp(ir->b, LLVMIntSLE, end, ir_int(ir, w->run), ""));
     }
     if (c->p->n_cols % o->width == 0) {
-        emit_lanes(c, o, col, NULL);
+        emit_lanes(c, o, digit, NULL);
     } else {
         full = ir_if(ir, LLVMBuildICmp(ir->b, LLVMIntSGE, rest, width, ""));
-        emit_lanes(c, o, col, NULL);
+        emit_lanes(c, o, digit, NULL);
         ir_else(ir, &full);
-        emit_lanes(c, o, col, rest);
+        emit_lanes(c, o, digit, rest);
         ir_end_if(ir, &full);
     }
     if (broken) {
         ir_else(ir, &run);
-        emit_each(c, o, col, count);
+        emit_each(c, o, count);
         ir_end_if(ir, &run);
     }
 }
@@ -93,16 +107,13 @@ void con_epilogue(Con *c, Lv tile, Lv row0, Lv rows, Lv col0, Lv cols)
 {
     Ir *ir = c->ir;
     const ConPlan *p = c->p;
-    Out o = {.col0 = col0, .width = p->nv % 2 == 0 ? 2 * p->vl : p->vl};
-    IrLoop r = ir_loop(ir, ir_int(ir, 0), rows, 1, false);
-    walk_decode(&p->out_rows, ir, ir_add(ir, row0, r.i), o.row);
-    o.line = ir_at_byte(ir, tile, ir_mul(ir, r.i, (int64_t)p->nr * p->es));
+    Out o = {tile, row0, rows, col0, ir_int(ir, 0), p->nv % 2 == 0 ? 2 * p->vl : p->vl};
     if (o.width == p->nr) {
-        emit_group(c, &o, ir_int(ir, 0), cols);
-    } else {
-        IrLoop g = ir_loop(ir, ir_int(ir, 0), cols, o.width, false);
-        emit_group(c, &o, g.i, cols);
-        ir_loop_end(ir, &g);
+        emit_group(c, &o, cols);
+        return;
     }
-    ir_loop_end(ir, &r);
+    IrLoop g = ir_loop(ir, ir_int(ir, 0), cols, o.width, false);
+    o.col = g.i;
+    emit_group(c, &o, cols);
+    ir_loop_end(ir, &g);
 }

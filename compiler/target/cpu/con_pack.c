@@ -78,30 +78,74 @@ static void pack_scalar(Con *c, Side *s, int width, Lv r0, Lv count, Lv k0, Lv k
 
 /* ---- vectors along the panel's width ----------------------------------------------- */
 
+/* A vector of the panel's width: lanes from `first` on, of which [0, split) lie in one run
+ * and [split, live) in the next. */
+typedef struct Strip {
+    Lv here[K_MAX_DIMS], next[K_MAX_DIMS];
+    Lv live, split;
+} Strip;
+
+static Strip strip_at(Con *c, Side *s, Lv r0, Lv count, int at, bool partial)
+{
+    Ir *ir = c->ir;
+    Strip t;
+    int n = s->free.n;
+    Lv rest = LLVMBuildSub(ir->b, count, ir_int(ir, at), "");
+    Lv last = ir_add(ir, count, ir_int(ir, -1)), first = ir_int(ir, at);
+    if (partial && at > 0) /* lane 0 must exist */
+        first = ir_min(ir, first, last);
+    walk_decode(&s->free, ir, ir_add(ir, r0, first), t.here);
+    t.live = ir_min(ir, rest, ir_int(ir, c->p->vl));
+    t.split = t.live;
+    if (n == 0)
+        return t;
+    t.split = LLVMBuildSub(ir->b, ir_int(ir, s->free.run), t.here[n - 1], "");
+    /* Lane `split` is element 0 of the next run. */
+    for (int i = 0; i < n; i++)
+        t.next[i] = t.here[i];
+    t.next[n - 1] = ir_int(ir, s->free.run - 1);
+    walk_advance(&s->free, ir, t.next, ir_int(ir, 1));
+    t.next[n - 1] = LLVMBuildNeg(ir->b, t.split, "");
+    return t;
+}
+
+static Lv strip_value(Con *c, Side *s, Lv *digit, KLoop *k, Lv live)
+{
+    gen_vector(&c->g, c->p->vl, s->free.lane, live);
+    walk_set(&s->free, &c->g, digit);
+    walk_set(&s->k, &c->g, k->digit);
+    return value_of(c, s);
+}
+
+/* Both runs of a strip, joined. */
+static Lv strip_joined(Con *c, Side *s, Strip *t, KLoop *k)
+{
+    Ir *ir = c->ir;
+    Lv near = strip_value(c, s, t->here, k, ir_min(ir, t->split, t->live));
+    gen_vector(&c->g, c->p->vl, s->free.lane, t->split);
+    Lv first = c->g.mask; /* lanes of the first run */
+    gen_vector(&c->g, c->p->vl, s->free.lane, t->live);
+    c->g.mask = LLVMBuildAnd(ir->b, c->g.mask, LLVMBuildNot(ir->b, first, ""), "");
+    c->g.from = t->split;
+    walk_set(&s->free, &c->g, t->next);
+    walk_set(&s->k, &c->g, k->digit);
+    Lv far = value_of(c, s);
+    return LLVMBuildSelect(ir->b, first, near, far, "");
+}
+
 /* Vectors are stored whole; what they write beyond the panel's row is the next row's,
  * written after it. */
-static void pack_row_run(Con *c, Side *s, int width, Lv r0, Lv count, Lv k0, Lv kn, Lv dst)
+static void pack_strips(Con *c, Side *s, int width, Strip *strip, bool partial, bool joined, Lv k0,
+                        Lv kn, Lv dst)
 {
     Ir *ir = c->ir;
     int lanes = c->p->vl;
-    int groups = (width + lanes - 1) / lanes;
-    Lv row[MAX_WIDTH][K_MAX_DIMS], live[MAX_WIDTH];
-    bool partial = groups * lanes != width || s->free.total % width != 0;
-    for (int j = 0; j < groups; j++) {
-        Lv rest = LLVMBuildSub(ir->b, count, ir_int(ir, j * lanes), "");
-        Lv last = ir_add(ir, count, ir_int(ir, -1)); /* lane 0 must exist */
-        Lv first =
-            partial && j > 0 ? ir_min(ir, ir_int(ir, j * lanes), last) : ir_int(ir, j * lanes);
-        walk_decode(&s->free, ir, ir_add(ir, r0, first), row[j]);
-        live[j] = ir_min(ir, rest, ir_int(ir, lanes));
-    }
     KLoop k = open_k(c, &s->k, k0, kn);
-    for (int j = 0; j < groups; j++) {
-        gen_vector(&c->g, lanes, s->free.lane, partial ? live[j] : NULL);
-        walk_set(&s->free, &c->g, row[j]);
-        walk_set(&s->k, &c->g, k.digit);
+    for (int j = 0; j * lanes < width; j++) {
+        Lv x = joined ? strip_joined(c, s, &strip[j], &k)
+                      : strip_value(c, s, strip[j].here, &k, partial ? strip[j].live : NULL);
         Lv at = ir_add(ir, ir_mul(ir, k.l.i, width), ir_int(ir, j * lanes));
-        ir_store(ir, value_of(c, s), ir_at_byte(ir, dst, offset(c, at)), c->p->es);
+        ir_store(ir, x, ir_at_byte(ir, dst, offset(c, at)), c->p->es);
     }
     close_k(c, &s->k, &k, ir_int(ir, 1));
     gen_scalar(&c->g);
@@ -110,16 +154,24 @@ static void pack_row_run(Con *c, Side *s, int width, Lv r0, Lv count, Lv k0, Lv 
 static void pack_row(Con *c, Side *s, int width, Lv r0, Lv count, Lv k0, Lv kn, Lv dst)
 {
     Ir *ir = c->ir;
+    int lanes = c->p->vl;
+    bool partial = width % lanes != 0 || s->free.total % width != 0;
+    Strip strip[MAX_WIDTH];
+    for (int j = 0; j * lanes < width; j++)
+        strip[j] = strip_at(c, s, r0, count, j * lanes, partial);
     if (s->free.run == s->free.total) {
-        pack_row_run(c, s, width, r0, count, k0, kn, dst);
+        pack_strips(c, s, width, strip, partial, false, k0, kn, dst);
         return;
     }
-    Lv at = LLVMBuildURem(ir->b, r0, ir_int(ir, s->free.run), "");
-    Lv end = ir_add(ir, at, count);
-    IrIf f = ir_if(ir, LLVMBuildICmp(ir->b, LLVMIntSLE, end, ir_int(ir, s->free.run), ""));
-    pack_row_run(c, s, width, r0, count, k0, kn, dst);
+    Lv crossing = LLVMConstInt(ir->i1, 0, 0);
+    for (int j = 0; j * lanes < width; j++) {
+        Lv over = LLVMBuildICmp(ir->b, LLVMIntSGT, strip[j].live, strip[j].split, "");
+        crossing = LLVMBuildOr(ir->b, crossing, over, "");
+    }
+    IrIf f = ir_if(ir, crossing);
+    pack_strips(c, s, width, strip, partial, true, k0, kn, dst);
     ir_else(ir, &f);
-    pack_scalar(c, s, width, r0, count, k0, kn, dst);
+    pack_strips(c, s, width, strip, partial, false, k0, kn, dst);
     ir_end_if(ir, &f);
 }
 

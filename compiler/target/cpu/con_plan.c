@@ -97,41 +97,82 @@ static void find_plain(const Kernel *k, Side *s, DType type)
     s->ks = s->k.lane != 0 ? coef_of(&a->at, s->k.lane) : 0;
 }
 
-/* Every load contiguous (or the same) along `lane`, and none of them indirect in it. */
-static bool contiguous(const Kernel *k, const Side *s, Val lane)
+/* Cycles of a section's loads along `lane`, for vl lanes; -1 where an index that moves
+ * with the lane makes each element a chase. */
+static double vector_cycles(const ConPlan *p, const Side *s, Val lane)
 {
+    const Kernel *k = p->k;
+    double sum = 0;
     for (Val v = s->from; v < s->to; v++) {
         const KInst *i = &k->inst.at[v];
-        if (i->op != KI_LOAD)
+        if (i->op != KI_LOAD) {
+            sum += i->op == KI_CONST ? 0 : 1;
             continue;
+        }
         const KAff *x = &k->access.at[i->aux].at;
         int64_t c = coef_of(x, lane);
-        if (c != 0 && c != 1)
-            return false;
-        for (int t = 0; t < x->n; t++) { /* index loads must not move with the lane */
+        bool pairs = c == 2 && p->mach->masked && dtype_bytes((DType)i->dtype) >= 4;
+        sum += c == 0 || c == 1 ? 1 : pairs ? 4 : 2 * p->vl;
+        for (int t = 0; t < x->n; t++) {
             const KInst *j = &k->inst.at[x->t[t].v];
             if (j->op == KI_LOAD && coef_of(&k->access.at[j->aux].at, lane) != 0)
-                return false;
+                return -1;
         }
     }
-    return true;
+    return sum;
+}
+
+/* Bounds of a section's loads that can fail. */
+static int open_bounds(const Kernel *k, const Side *s)
+{
+    int n = 0;
+    for (Val v = s->from; v < s->to; v++) {
+        const KInst *i = &k->inst.at[v];
+        if (i->op != KI_LOAD || within_bounds(k, &k->access.at[i->aux]))
+            continue;
+        n += k->access.at[i->aux].n_bounds;
+    }
+    return n;
+}
+
+/* Per element: a load and a store for each vector along the width, twice where it
+ * reaches over the end of a run. */
+static double row_cycles(const ConPlan *p, const Side *s, int width, double load)
+{
+    int64_t run = s->free.run;
+    double vectors = (double)((width + p->vl - 1) / p->vl);
+    double one = vectors * (1.5 + load), crossing = 0;
+    if (run < s->free.total)
+        crossing = (double)(width - 1) / (double)run;
+    return (2 + one * (1 + (crossing > 1 ? 1 : crossing))) / width;
+}
+
+/* A load for each row, three shuffles, a store for each k. */
+static double k_cycles(const ConPlan *p, const Side *s, int width, double load)
+{
+    double groups = (double)((width + p->vl - 1) / p->vl), lanes = p->vl;
+    double used = (double)s->k.run / (double)align_up(s->k.run, p->vl);
+    double one = width * (0.5 + load) + groups * lanes * 4;
+    return one / (width * lanes * used);
 }
 
 static void choose_pack(const ConPlan *p, Side *s, int width)
 {
-    int64_t run = s->free.run, groups = s->k.run;
+    int bounds = open_bounds(p->k, s);
     s->pack = PACK_SCALAR;
-    s->pack_cycles = 2.5;
-    if (s->free.lane != 0 && contiguous(p->k, s, s->free.lane) &&
-        (run == s->free.total || run >= width)) {
-        double crossing = run == s->free.total ? 0 : (double)(width - 1) / (double)run;
-        double vector = run == s->free.total ? 0.3 : 0.4;
-        s->pack = PACK_ROW;
-        s->pack_cycles = vector + (crossing > 1 ? 1 : crossing) * 2.5;
+    s->pack_cycles = 3 + bounds;
+    bool long_run = s->free.run == s->free.total || s->free.run >= p->vl;
+    double load = vector_cycles(p, s, s->free.lane);
+    if (s->free.lane != 0 && load >= 0 && long_run) {
+        double cycles = row_cycles(p, s, width, load + bounds);
+        if (cycles < s->pack_cycles) {
+            s->pack = PACK_ROW;
+            s->pack_cycles = cycles;
+        }
     }
-    if (s->k.lane != 0 && contiguous(p->k, s, s->k.lane) && groups >= p->vl / 2) {
-        double used = (double)groups / (double)align_up(groups, p->vl);
-        double cycles = groups == s->k.total ? 0.8 : 1.0 / used;
+    load = vector_cycles(p, s, s->k.lane);
+    if (s->k.lane != 0 && load >= 0 && s->k.run >= p->vl / 2) {
+        double cycles = k_cycles(p, s, width, load + 2 * bounds);
         if (cycles < s->pack_cycles) {
             s->pack = PACK_K;
             s->pack_cycles = cycles;
@@ -156,12 +197,15 @@ static double larger(double x, double y)
     return x > y ? x : y;
 }
 
-/* Cycles of one k of a tile. */
-static double tile_cycles(const Machine *m, int rows, int nv)
+/* Cycles of one k of a tile: multiplications, loads, the latency of a chain, and the
+ * second cache where a panel of columns is too long for the first. */
+static double tile_cycles(const ConPlan *p, int64_t kc)
 {
-    double unit = m->fma ? 0.5 : 1.0;
-    double cycles = larger(rows * nv * unit, (rows + nv) * 0.5);
-    return larger(cycles, 4);
+    double unit = p->mach->fma ? 0.5 : 1.0;
+    double cycles = larger(p->mr * p->nv * unit, (p->mr + p->nv) * 0.5);
+    if (p->nr * kc * p->es > p->mach->l1_bytes * 4 / 5)
+        cycles = larger(cycles, p->nr * p->es / 20.0);
+    return larger(cycles, 4.4);
 }
 
 static int64_t ceil_div(int64_t x, int64_t y)
@@ -205,12 +249,27 @@ static void choose_in_place(ConPlan *p)
     r->in_place = r->plain && (p->n_cols <= 4 * p->nr || (walked <= p->mach->l2_bytes && !far));
 }
 
+static void cut_k(ConPlan *p)
+{
+    int64_t most = p->n_rows <= 192 ? 1152 : 512, wanted = 384;
+    int64_t leaf = p->k->con.leaf;
+    p->leaf = leaf > 0 && leaf < p->n_k ? leaf : p->n_k;
+    p->sums = p->leaf < p->n_k;
+    p->kc = p->leaf;
+    bool all_in_place = p->rows.in_place && p->cols.in_place && p->n_cols % p->nr == 0;
+    if (p->leaf > most && !all_in_place)
+        p->kc = ceil_div(p->leaf, ceil_div(p->leaf, wanted));
+    p->chains = p->kc < p->leaf;
+}
+
 static double plan_cycles(ConPlan *p)
 {
     double k = (double)p->n_k, panels = (double)p->row_panels * (double)p->col_panels;
-    double tile = tile_cycles(p->mach, p->mr, p->nv) * k;
+    double tile = tile_cycles(p, p->kc) * k;
     double out = p->mr * (p->nv * 3.0 + (strided_output(p) ? p->nr * 2.0 : 0));
-    double cycles = panels * (tile + out + 25);
+    double blocks = (double)ceil_div(p->n_k, p->kc > 0 ? p->kc : 1);
+    double rest = (p->mr * p->nv * 2.0 + 20) * blocks; /* accumulators in and out */
+    double cycles = panels * (tile + out + rest);
     if (!p->rows.in_place)
         cycles += (double)p->n_rows * k * p->rows.pack_cycles;
     if (!p->cols.in_place)
@@ -250,25 +309,13 @@ static void consider(ConPlan *best, ConPlan p, bool swap, int nv)
     choose_pack(&p, &p.rows, p.mr);
     choose_pack(&p, &p.cols, p.nr);
     choose_in_place(&p);
+    cut_k(&p);
     p.cycles = plan_cycles(&p);
     if (best->cycles < 0 || p.cycles < best->cycles)
         *best = p;
 }
 
 /* ---- blocks ------------------------------------------------------------------------- */
-
-static void cut_k(ConPlan *p)
-{
-    int64_t most = p->n_rows <= 192 ? 1152 : 512, wanted = 384;
-    int64_t leaf = p->k->con.leaf;
-    p->leaf = leaf > 0 && leaf < p->n_k ? leaf : p->n_k;
-    p->sums = p->leaf < p->n_k;
-    p->kc = p->leaf;
-    bool all_in_place = p->rows.in_place && p->cols.in_place && p->n_cols % p->nr == 0;
-    if (p->leaf > most && !all_in_place)
-        p->kc = ceil_div(p->leaf, ceil_div(p->leaf, wanted));
-    p->chains = p->kc < p->leaf;
-}
 
 static int64_t at_least_1(int64_t x)
 {
@@ -328,7 +375,6 @@ void con_plan(ConPlan *p, const Kernel *k, const Machine *m, Arena *arena)
         for (int v = 0; v < 7; v++)
             consider(p, try, swap == 1, vectors[v]);
     assert(p->cycles >= 0);
-    cut_k(p);
     cut_blocks(p);
     lay_out(p);
     bool few = p->col_panels < 8 && p->row_panels > p->col_panels;

@@ -19,7 +19,7 @@ void gen_vector(Gen *g, int width, Val lane, Lv live)
     g->width = width;
     g->lane = lane;
     g->live = live;
-    g->mask = NULL;
+    g->from = g->mask = NULL;
     if (live != NULL) {
         Lv n = ir_splat(ir, LLVMBuildTrunc(ir->b, live, ir->i32, ""), width);
         g->mask = LLVMBuildICmp(ir->b, LLVMIntSLT, ir_iota(ir, ir->i32, width, 1), n, "");
@@ -30,7 +30,7 @@ void gen_scalar(Gen *g)
 {
     g->width = 1;
     g->lane = 0;
-    g->live = g->mask = NULL;
+    g->live = g->from = g->mask = NULL;
 }
 
 Lt gen_type(const Gen *g, DType t, int n)

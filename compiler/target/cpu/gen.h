@@ -17,6 +17,7 @@ typedef struct Gen {
     int width;           /* 1: scalar context */
     Val lane;            /* 0 in a scalar context */
     Lv live;             /* i64, lanes 0..live-1 exist; NULL: all */
+    Lv from;             /* i64, the first lane that exists; NULL: lane 0 */
     Lv mask;             /* the same as <width x i1>; NULL: all */
     bool *local_by_lane; /* by buffer: LOCAL element e of lane l is at e*width + l */
     /* by Val */

@@ -144,6 +144,8 @@ static Lv inside_lane(Gen *g, const KAccess *a, int l)
     }
     if (g->live != NULL && l > 0)
         ok = both(g, ok, LLVMBuildICmp(ir->b, LLVMIntSGT, g->live, ir_int(ir, l), ""));
+    if (g->from != NULL)
+        ok = both(g, ok, LLVMBuildICmp(ir->b, LLVMIntSLE, g->from, ir_int(ir, l), ""));
     return ok;
 }
 
@@ -195,9 +197,32 @@ static Lv element(Gen *g, const KAccess *a, Lv at_lane0, int l)
 
 /* ---- loads ---------------------------------------------------------------------------- */
 
-static Lv safe(Gen *g, Lv ok, Lv at)
+static bool plus_zero(double x)
 {
-    return ok == NULL ? at : PICK(ok, at, ir_int(g->ir, 0));
+    return x == 0 && !signbit(x);
+}
+
+/* Memory of zeros, as long as any vector: what an access reads where it is outside. */
+static Lv zeros(Gen *g)
+{
+    Ir *ir = g->ir;
+    Lv z = LLVMGetNamedGlobal(ir->m, "gradc.zeros");
+    if (z == NULL) {
+        Lt type = LLVMArrayType(ir->i8, 256);
+        z = LLVMAddGlobal(ir->m, type, "gradc.zeros");
+        LLVMSetInitializer(z, LLVMConstNull(type));
+        LLVMSetLinkage(z, LLVMPrivateLinkage);
+        LLVMSetGlobalConstant(z, 1);
+        LLVMSetAlignment(z, 64);
+    }
+    return z;
+}
+
+/* Where to read: the element, or zeros. */
+static Lv safe_address(Gen *g, const KAccess *a, Lv ok, Lv elem)
+{
+    Lv p = address(g, a, elem);
+    return ok == NULL ? p : PICK(ok, p, zeros(g));
 }
 
 static Lv otherwise(Gen *g, const KAccess *a, DType t, int n)
@@ -205,25 +230,38 @@ static Lv otherwise(Gen *g, const KAccess *a, DType t, int n)
     return ir_splat(g->ir, gen_const(g, t, a->otherwise, (int64_t)a->otherwise), n);
 }
 
+/* x where `ok`, a scalar or lanes; a lane that read zeros is right where that is what the
+ * access is otherwise. */
+static Lv choose(Gen *g, const KAccess *a, DType t, Lv ok, Lv x, bool read_zeros)
+{
+    int n = lanes_of(x);
+    if (ok == NULL || (read_zeros && plus_zero(a->otherwise)))
+        return x;
+    if (lanes_of(ok) != n)
+        ok = ir_splat(g->ir, ok, n);
+    return PICK(ok, x, otherwise(g, a, t, n));
+}
+
 static Lv load_one(Gen *g, const KAccess *a, DType t, Inside in)
 {
-    Lv at = gen_affine(g, &a->at), ok = in.all;
+    Lv ok = in.all;
     if (in.lane != NULL) {
         Lt type = LLVMTypeOf(in.lane);
         Lv any = ir_intrinsic(g->ir, "llvm.vector.reduce.or", &type, 1, &in.lane, 1);
         ok = both(g, ok, any);
     }
-    Lv p = address(g, a, safe(g, ok, at));
+    Lv p = safe_address(g, a, ok, gen_affine(g, &a->at));
     Lv x = gen_from_mem(g, t, ir_load(g->ir, gen_mem_type(g, t, 1), p, dtype_bytes(t)));
-    if (in.lane != NULL)
-        return PICK(in.lane, ir_splat(g->ir, x, g->width), otherwise(g, a, t, g->width));
-    return in.all == NULL ? x : PICK(in.all, x, otherwise(g, a, t, 1));
+    x = choose(g, a, t, in.all, x, true);
+    if (in.lane == NULL)
+        return x;
+    return choose(g, a, t, in.lane, ir_splat(g->ir, x, g->width), false);
 }
 
-static Lv load_masked(Gen *g, Lt type, Lv p, int align, Lv mask, Lv pass)
+static Lv load_masked(Gen *g, Lt type, Lv p, int align, Lv mask)
 {
     Lt types[] = {type, g->ir->ptr};
-    Lv arg[] = {p, ir_int32(g->ir, align), mask, pass};
+    Lv arg[] = {p, ir_int32(g->ir, align), mask, LLVMConstNull(type)};
     return ir_intrinsic(g->ir, "llvm.masked.load", types, 2, arg, 4);
 }
 
@@ -231,23 +269,35 @@ static Lv load_masked(Gen *g, Lt type, Lv p, int align, Lv mask, Lv pass)
 static Lv load_run(Gen *g, const KAccess *a, DType t, Inside in)
 {
     Lt mem = gen_mem_type(g, t, g->width);
-    Lv mask = both(g, g->mask, in.lane);
-    Lv e = safe(g, in.all, element(g, a, gen_affine(g, &a->at), 0));
-    Lv p = address(g, a, e), x;
+    Lv mask = both(g, g->mask, in.lane), x;
+    Lv p = safe_address(g, a, in.all, element(g, a, gen_affine(g, &a->at), 0));
     if (mask == NULL)
         x = ir_load(g->ir, mem, p, dtype_bytes(t));
-    else {
-        if (in.all != NULL) /* the safe element is one, not a run of them */
-            mask = both(g, mask, ir_splat(g->ir, in.all, g->width));
-        x = load_masked(g, mem, p, dtype_bytes(t), mask, LLVMConstNull(mem));
+    else
+        x = load_masked(g, mem, p, dtype_bytes(t), mask);
+    x = choose(g, a, t, in.lane, gen_from_mem(g, t, x), true);
+    return choose(g, a, t, in.all, x, true);
+}
+
+/* Every second element: a masked load of twice the lanes, and the even ones of it. */
+static Lv load_pairs(Gen *g, const KAccess *a, DType t, Inside in)
+{
+    Ir *ir = g->ir;
+    int n = g->width, spread[64], even[32];
+    for (int l = 0; l < n; l++) {
+        spread[2 * l] = l;
+        spread[2 * l + 1] = n;
+        even[l] = 2 * l;
     }
-    x = gen_from_mem(g, t, x);
-    Lv valid = in.lane;
-    if (in.all != NULL)
-        valid = both(g, valid, ir_splat(g->ir, in.all, g->width));
-    return valid == NULL || (mask != NULL && a->otherwise == 0 && !signbit(a->otherwise))
-               ? x
-               : PICK(valid, x, otherwise(g, a, t, g->width));
+    Lv mask = both(g, g->mask, in.lane), one = LLVMConstInt(ir->i1, 1, 0);
+    if (mask == NULL)
+        mask = ir_splat(ir, one, n);
+    mask = ir_shuffle(ir, mask, LLVMConstNull(LLVMTypeOf(mask)), spread, 2 * n);
+    Lv p = safe_address(g, a, in.all, gen_affine(g, &a->at));
+    Lv x = load_masked(g, gen_mem_type(g, t, 2 * n), p, dtype_bytes(t), mask);
+    x = gen_from_mem(g, t, ir_shuffle(ir, x, x, even, n));
+    x = choose(g, a, t, in.lane, x, true);
+    return choose(g, a, t, in.all, x, true);
 }
 
 static Lv load_each(Gen *g, const KAccess *a, DType t, Inside in)
@@ -256,33 +306,31 @@ static Lv load_each(Gen *g, const KAccess *a, DType t, Inside in)
     Lv at = gen_affine(g, &a->at), x = LLVMGetPoison(gen_mem_type(g, t, g->width));
     for (int l = 0; l < g->width; l++) {
         Lv ok = both(g, in.all, inside_lane(g, a, l));
-        Lv p = address(g, a, safe(g, ok, element(g, a, at, l)));
+        Lv p = safe_address(g, a, ok, element(g, a, at, l));
         Lv one = ir_load(ir, gen_mem_type(g, t, 1), p, dtype_bytes(t));
         x = LLVMBuildInsertElement(ir->b, x, one, ir_int32(ir, l), "");
     }
-    x = gen_from_mem(g, t, x);
-    Lv valid = in.lane;
-    if (in.all != NULL)
-        valid = both(g, valid, ir_splat(ir, in.all, g->width));
-    return valid == NULL ? x : PICK(valid, x, otherwise(g, a, t, g->width));
+    x = choose(g, a, t, in.lane, gen_from_mem(g, t, x), true);
+    return choose(g, a, t, in.all, x, true);
 }
 
 Lv gen_load(Gen *g, int32_t access)
 {
     const KAccess *a = &g->k->access.at[access];
-    const KBuf *b = &g->k->buf.at[a->buf];
+    DType t = g->k->buf.at[a->buf].dtype;
     Inside in = inside(g, a);
     bool irregular = gen_irregular(g, &a->at);
     int64_t stride = gen_stride(g, &a->at);
     if (by_lane(g, a))
-        stride = stride == 0 && !irregular ? 1 : 2;
+        stride = stride == 0 && !irregular ? 1 : 3;
     if (g->width == 1 || (stride == 0 && !irregular))
-        return load_one(g, a, b->dtype, in);
+        return load_one(g, a, t, in);
     bool masked = g->mask != NULL || in.lane != NULL;
-    bool run = stride == 1 && !irregular && (!masked || maskable(g, b->dtype));
-    if (run && in.all != NULL && !masked && b->elems < g->width)
-        run = false; /* no run of elements is safe to read */
-    return run ? load_run(g, a, b->dtype, in) : load_each(g, a, b->dtype, in);
+    if (stride == 1 && !irregular && (!masked || maskable(g, t)))
+        return load_run(g, a, t, in);
+    if (stride == 2 && !irregular && maskable(g, t) && g->width <= 16)
+        return load_pairs(g, a, t, in);
+    return load_each(g, a, t, in);
 }
 
 /* ---- stores ---------------------------------------------------------------------------- */

@@ -53,7 +53,8 @@ static bool verify(Ctx *cx, Ir *ir)
 static bool optimise(Ctx *cx, Ir *ir, LLVMTargetMachineRef tm)
 {
     LLVMPassBuilderOptionsRef o = LLVMCreatePassBuilderOptions();
-    LLVMErrorRef e = LLVMRunPasses(ir->m, "globaldce,function(mem2reg,early-cse)", tm, o);
+    LLVMErrorRef e =
+        LLVMRunPasses(ir->m, "globaldce,function(mem2reg,early-cse,loop-mssa(licm))", tm, o);
     LLVMDisposePassBuilderOptions(o);
     if (e == NULL)
         return true;
