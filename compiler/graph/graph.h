@@ -301,6 +301,9 @@ void g_scan_adjoint(Graph *g, Ref n, Ref ct, Ref d[]);
 Ref graph_copy_node(Graph *to, const Graph *from, Ref r, const Ref *map);
 
 Ref g_stop_gradient(Graph *g, Ref x);
+/* y, whose gradient goes to the first `active` of xs by `rule` (a g_body): its argument 0 is
+ * the cotangent of y, argument i + 1 is xs[i]; its ROOT_RESULTs are the cotangents. */
+Ref g_custom_vjp(Graph *g, Graph *rule, Ref y, const Ref *xs, int n_xs, int active);
 
 /* True if every element of x is the same known number (a constant, or a view of one). */
 bool const_value(const Graph *g, Ref x, double *value);

@@ -206,20 +206,47 @@ Ref g_pow(Graph *g, Ref x, Ref y)
 
 /* ---- reductions ------------------------------------------------------------ */
 
-Ref g_reduce(Graph *g, OpId op, Ref x, int axis, bool keep)
+static Ref reduce_node(Graph *g, OpId op, Ref x, int axis, bool keep)
 {
     const Attr a[] = {of_int(axis), {.kind = ATTR_BOOL, .i = keep}};
     return g_node(g, op, &x, 1, a);
+}
+
+/* f16 and bf16 are reduced in f32, and rounded once at the end. */
+static Ref widen(Graph *g, Ref x, DType *narrow)
+{
+    *narrow = type_of(g, x)->dtype;
+    return *narrow == F16 || *narrow == BF16 ? g_cast(g, F32, x) : x;
+}
+
+static Ref narrow_again(Graph *g, Ref x, DType narrow)
+{
+    return narrow == F16 || narrow == BF16 ? g_cast(g, narrow, x) : x;
+}
+
+Ref g_reduce(Graph *g, OpId op, Ref x, int axis, bool keep)
+{
+    DType narrow;
+    x = widen(g, x, &narrow);
+    Ref sum = reduce_node(g, op, x, axis, keep);
+    return narrow_again(g, sum, narrow);
 }
 
 /* From the last axis to the first: the first of equal maxima in row-major order is
  * then the first in each axis. */
 Ref g_reduce_axes(Graph *g, OpId op, Ref x, const bool *axes, bool keep)
 {
+    DType narrow;
+    bool any = false;
+    for (int axis = 0; axis < rank(g, x); axis++)
+        any = any || axes[axis];
+    if (!any)
+        return x;
+    x = widen(g, x, &narrow);
     for (int axis = rank(g, x) - 1; axis >= 0; axis--)
         if (axes[axis])
-            x = g_reduce(g, op, x, axis, keep);
-    return x;
+            x = reduce_node(g, op, x, axis, keep);
+    return narrow_again(g, x, narrow);
 }
 
 Ref g_sum_all(Graph *g, Ref x)
@@ -230,15 +257,18 @@ Ref g_sum_all(Graph *g, Ref x)
 
 Ref g_sum_to(Graph *g, Ref x, const Type *t)
 {
-    if (x == NONE)
-        return NONE;
-    int more = rank(g, x) - t->rank;
+    DType narrow;
+    if (x == NONE || rank(g, x) < t->rank || type_same(type_of(g, x), t))
+        return x;
+    Type to = *t;
+    int more = rank(g, x) - to.rank;
+    x = widen(g, x, &narrow);
     for (int axis = rank(g, x) - 1; axis >= more; axis--)
-        if (t->dim[axis - more] == 1 && dim(g, x, axis) != 1)
-            x = g_reduce(g, OP_sum, x, axis, true);
+        if (to.dim[axis - more] == 1 && dim(g, x, axis) != 1)
+            x = reduce_node(g, OP_sum, x, axis, true);
     for (int axis = more - 1; axis >= 0; axis--)
-        x = g_reduce(g, OP_sum, x, axis, false);
-    return x;
+        x = reduce_node(g, OP_sum, x, axis, false);
+    return narrow_again(g, x, narrow);
 }
 
 Ref g_argmax(Graph *g, Ref x, int axis)
@@ -295,6 +325,19 @@ Ref g_scan(Graph *g, Graph *body, const Ref *args, int n_args, int n_carry, int 
         {.kind = ATTR_BODY, .body = body},
     };
     return g_node(g, OP_scan, args, n_args, a);
+}
+
+Ref g_custom_vjp(Graph *g, Graph *rule, Ref y, const Ref *xs, int n_xs, int active)
+{
+    const Attr a[] = {of_int(active), {.kind = ATTR_BODY, .body = rule}};
+    ArenaMark mark = arena_mark(&g->cx->scratch);
+    Ref *args = NEW_ARRAY(&g->cx->scratch, Ref, n_xs + 1);
+    args[0] = y;
+    for (int i = 0; i < n_xs; i++)
+        args[i + 1] = xs[i];
+    Ref made = g_node(g, OP_custom_vjp, args, n_xs + 1, a);
+    arena_reset(&g->cx->scratch, mark);
+    return made;
 }
 
 /* ---- known values ---------------------------------------------------------- */

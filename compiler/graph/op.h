@@ -111,6 +111,7 @@ bool shape_compare(Shape *s);  /* bool result */
 bool shape_declared(Shape *s); /* attributes `dtype` and `shape` say it */
 bool shape_axis(Shape *s, const char *attr_name, int n_axes); /* 0 <= attr < n_axes */
 bool shape_float(Shape *s, int i);                            /* operand i has a float dtype */
+bool shape_value(Shape *s, const char *attr_name); /* the number is one of s->type's dtype */
 const Attr *shape_attr(const Shape *s, const char *name);
 
 /* ---- reverse mode (pass/vjp.c) -------------------------------------------

@@ -1,4 +1,5 @@
 /* Shape rules that several ops share, and what every rule is checked for. */
+#include <math.h>
 #include <string.h>
 #include "op.h"
 
@@ -92,6 +93,18 @@ bool shape_axis(Shape *s, const char *attr_name, int n_axes)
     if (axis >= 0 && axis < n_axes)
         return true;
     return shape_error(s, E0222, "%s has no axis %lld", shape_text(s, 0), (long long)axis);
+}
+
+bool shape_value(Shape *s, const char *attr_name)
+{
+    static const double least[N_DTYPES] = {[I32] = INT32_MIN, [I64] = -0x1p63};
+    static const double end[N_DTYPES] = {[I32] = 0x1p31, [I64] = 0x1p63, [U8] = 256, [BOOL] = 2};
+    DType t = s->type.dtype;
+    double x = shape_attr(s, attr_name)->f;
+    if (dtype_is_float(t) || (x >= least[t] && x < end[t] && x == floor(x)))
+        return true;
+    return shape_error(s, E0221, "the %s %g of `%s` is no %s", attr_name, x, s->op->name,
+                       dtype_name(t));
 }
 
 bool shape_infer(Shape *s)

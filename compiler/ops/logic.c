@@ -338,36 +338,3 @@ const Op op_cast = {
     .kinks = "between integers and floats no gradient passes, and none is taken for 0: a float "
              "that depends on a parameter only through integers is reported",
 };
-
-static Val same_scalar(Elem *e, Ref n, const Val *x)
-{
-    (void)e, (void)n;
-    return x[0];
-}
-
-static void no_vjp(Graph *g, Ref n, Ref ct, Ref d[])
-{
-    (void)g, (void)n, (void)ct;
-    d[0] = REF_ZERO;
-}
-
-/* Once the reverse graph stands, nobody asks any more. */
-static Ref stop_simple(Graph *g, Ref n)
-{
-    const Graph *top = g;
-    while (top->outer != NULL)
-        top = top->outer;
-    return top->n_primal != 0 ? arg(g, n, 0) : NONE;
-}
-
-const Op op_stop_gradient = {
-    .name = "stop_gradient",
-    .n_args = 1,
-    .kind = OP_POINTWISE,
-    .shape = shape_same,
-    .simple = stop_simple,
-    .scalar = same_scalar,
-    .vjp = no_vjp,
-    .doc = "x, as if it were a constant: its derivative is 0 because that is what it is for.",
-    .example = "stop_gradient(f32[2,3])",
-};

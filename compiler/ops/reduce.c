@@ -40,7 +40,11 @@ static bool reduce_shape(Shape *s)
 
 static bool sum_shape(Shape *s)
 {
-    if (shape_arg(s, 0)->dtype != BOOL)
+    DType t = shape_arg(s, 0)->dtype;
+    if (t == F16 || t == BF16)
+        return shape_error(s, E0221, "`%s` is done in f32, and this is %s; cast it first",
+                           s->op->name, shape_text(s, 0));
+    if (t != BOOL)
         return reduce_shape(s);
     return shape_error(s, E0221, "`%s` takes numbers, and this is %s; cast it first", s->op->name,
                        shape_text(s, 0));
@@ -113,7 +117,9 @@ const Op op_sum = {
     .shape = sum_shape,
     .elem = sum_elem,
     .vjp = sum_vjp,
-    .doc = "The sum over an axis, 0 over no elements. f16 and bf16 are summed in f32.",
+    .doc =
+        "The sum over an axis, 0 over no elements. f16 and bf16 are cast to f32 first and rounded "
+        "at the end (g_reduce does so).",
     .example = "sum(f32[2,3], axis = 1, keep = false); sum(f32[2,3], axis = 0, keep = true); "
                "sum(f32[2,37,3], axis = 1, keep = false); sum(i32[4], axis = 0, keep = false); "
                "sum(f32[0,3], axis = 0, keep = false)",

@@ -424,7 +424,7 @@ static bool pad_shape(Shape *s)
         return shape_error(s, E0223, "cannot add %lld elements before and %lld after %s",
                            (long long)lo, (long long)hi, shape_text(s, 0));
     s->type.dim[s->attr[PAD_AXIS].i] += lo + hi;
-    return true;
+    return shape_value(s, "value");
 }
 
 static Val pad_elem(Elem *e, Ref n, const KAff *idx)

@@ -36,7 +36,7 @@ static bool window_shape(Shape *s)
         s->type.dim[i] = x.dim[i - 1];
     s->type.dim[axis] = (room - span - 1) / a[STRIDE].i + 1;
     s->type.dim[axis + 1] = a[SIZE].i;
-    return true;
+    return shape_value(s, "fill");
 }
 
 static Val window_elem(Elem *e, Ref n, const KAff *idx)

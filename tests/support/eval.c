@@ -546,6 +546,9 @@ static bool eval_whole(const Eval *e, Ref n)
     case OP_scan:
         eval_scan(e, n);
         return true;
+    case OP_custom_vjp:
+        e->value[n] = e->value[arg(g, n, 0)];
+        return true;
     default:
         return false;
     }

@@ -158,6 +158,22 @@ START_TEST(reports_state_both_facts)
 }
 END_TEST
 
+/* One cast up and one down, around all axes. */
+START_TEST(halves_are_summed_in_f32)
+{
+    Ref x = input("bf16[2,3,4]");
+    Ref from = (Ref)g->node.n;
+    has_type(g_sum_all(g, x), "bf16");
+    ck_assert_int_eq(g->node.n - (int)from, 5);
+    Type t = type_make(BF16, 2, (int64_t[]){1, 4});
+    has_type(g_sum_to(g, x, &t), "bf16[1,4]");
+    has_type(g_reduce(g, OP_reduce_max, x, 1, true), "bf16[2,1,4]");
+    const Attr axis[] = {{.kind = ATTR_INT}, {.kind = ATTR_BOOL}};
+    refused(g_node(g, OP_sum, &x, 1, axis),
+            "`sum` is done in f32, and this is bf16[2,3,4]; cast it first");
+}
+END_TEST
+
 START_TEST(powers_become_products)
 {
     Ref x = input("f32[3]");
@@ -223,7 +239,7 @@ static const char full[] =
     "  %2 = contract(%1, %7, extent = [2,4,3], out = 2, x = [i0, i2], y = [-i2+2, i1])\n"
     "  %3 = pad(%2, axis = 0, lo = 1, value = -inf)\n"
     "  %4 = literal(dtype = bf16, shape = [3], data = [1, -0.5, 0.1])\n"
-    "  %5 = sum(exp(%4), axis = 0)\n"
+    "  %5 = sum(cast(exp(%4), dtype = f32), axis = 0)\n"
     "  %6 = const(dtype = i64, value = -9223372036854775808)\n"
     "  reverse\n"
     "  %8 = scan(%1, carries = 1, count = 3, down = true, body = {\n"
@@ -457,6 +473,7 @@ Suite *suite_graph(void)
     tcase_add_test(c, matmul_follows_numpy);
     tcase_add_test(c, convolutions_have_the_usual_sizes);
     tcase_add_test(c, reports_state_both_facts);
+    tcase_add_test(c, halves_are_summed_in_f32);
     tcase_add_test(c, powers_become_products);
     tcase_add_test(c, paths_name_block_calls);
     tcase_add_test(c, scan_is_checked);

@@ -374,6 +374,33 @@ START_TEST(offenders_in_a_loop_are_reported)
 }
 END_TEST
 
+/* round(x), through which the gradient passes as if it were x; and twice that gradient. */
+START_TEST(a_rule_of_ones_own)
+{
+    for (int stopped = 0; stopped < 2; stopped++) {
+        renew();
+        Ref x = input(SHAPE(2));
+        Ref rounded = g_unary(g, OP_round, x);
+        Graph *rule = g_body(g);
+        Ref ct = g_body_arg(rule, 0, SHAPE(2));
+        Ref twice = g_scale(rule, ct, 2);
+        graph_root(rule, ROOT_RESULT, NULL, twice, -1, -1);
+        Ref y = g_custom_vjp(g, rule, rounded, &x, 1, 1);
+        Ref square = g_mul(g, y, y), w = g_full(g, SHAPE(2), 1), d;
+        ck_assert(pullback(&cx, g, &square, &w, 1, &x, 1, &d));
+        graph_root(g, ROOT_OTHER, "d", d, -1, -1);
+        g->n_primal = d; /* as after vjp() */
+        if (stopped)
+            simplify(&cx, g);
+        ck_assert_ptr_null(graph_verify(g, &cx.perm));
+        ck_assert_int_eq(count(OP_custom_vjp, 1), !stopped);
+        const Value in[] = {VALUES(1.4, -2.6)};
+        Value *v = eval_graph(g, &(Feed){.input = in}, &cx.perm);
+        ck_assert(v[g->root.at[0].ref].x[0] == 4 && v[g->root.at[0].ref].x[1] == -12);
+    }
+}
+END_TEST
+
 /* ---- contractions ------------------------------------------------------------------------ */
 
 static double multiplications(Ref from)
@@ -725,6 +752,7 @@ Suite *suite_vjp(void)
     tcase_add_test(c, all_offending_uses_are_reported_at_once);
     tcase_add_test(c, choosing_is_differentiable);
     tcase_add_test(c, offenders_in_a_loop_are_reported);
+    tcase_add_test(c, a_rule_of_ones_own);
     tcase_add_test(c, matmul_of_all_ranks);
     tcase_add_test(c, einsum_of_many_kinds);
     tcase_add_test(c, a_diagonal);
