@@ -63,7 +63,7 @@ static bool int_pow(int64_t x, int64_t n, int64_t *out)
 static const Value *division_by_zero(Build *b, const Spans *s)
 {
     Diag *d = complain(b, E0208, s->op, "a constant is divided by 0");
-    diag_range(d, s->right);
+    mark_range(b, d, s->right);
     return &value_poison;
 }
 
@@ -154,8 +154,8 @@ static const Value *no_operator(Build *b, Operator op, const Value *l, const Val
 {
     Diag *d = complain(b, E0209, s->op, "`%s` does not go with %s and %s", operator_spelling(op),
                        value_kind_text(l), value_kind_text(r));
-    diag_range(d, s->left);
-    diag_range(d, s->right);
+    mark_range(b, d, s->left);
+    mark_range(b, d, s->right);
     return &value_poison;
 }
 
@@ -229,13 +229,26 @@ bool fold_unary(OpId op, double x, double *y)
 
 /* ---- one dtype, one shape --------------------------------------------------- */
 
+/* Where to put the caret: of an operator in the library, the operand that is written in
+ * the user's file. */
+static Span caret(const Build *b, Span op, Span left, Span right)
+{
+    const Source *s = b->cx->source.at[op.file];
+    if (!s->library)
+        return op;
+    if (left.file >= 0 && !b->cx->source.at[left.file]->library)
+        return left;
+    return right.file >= 0 && !b->cx->source.at[right.file]->library ? right : op;
+}
+
 static bool report_dtypes(Build *b, const char *what, Span at, const Value *x, Span x_at,
                           const Value *y, Span y_at)
 {
-    Diag *d = complain(b, E0220, at, "`%s` of %s and %s: there is no implicit conversion", what,
+    Diag *d = complain(b, E0220, caret(b, at, x_at, y_at),
+                       "`%s` of %s and %s: there is no implicit conversion", what,
                        value_text(&b->cx->perm, x), value_text(&b->cx->perm, y));
-    diag_range(d, user_span(b, x_at));
-    diag_range(d, user_span(b, y_at));
+    mark_range(b, d, x_at);
+    mark_range(b, d, y_at);
     DType tx = type_of(x->graph, x->ref)->dtype, ty = type_of(y->graph, y->ref)->dtype;
     bool first = dtype_is_float(ty) && !dtype_is_float(tx);
     diag_help(b->cx, d, "convert one of them, as in `cast(%s, %s)`", first ? "left" : "right",
@@ -301,11 +314,12 @@ static bool report_shapes(Build *b, const char *what, Span at, const Value *cons
             y = dy[ry - i];
             break;
         }
-    Diag *d = complain(b, E0202, at, "`%s` of %s and %s: sizes %lld and %lld differ", what,
+    Diag *d = complain(b, E0202, caret(b, at, span[other], span[wrong]),
+                       "`%s` of %s and %s: sizes %lld and %lld differ", what,
                        value_text(&b->cx->perm, v[other]), value_text(&b->cx->perm, v[wrong]),
                        (long long)x, (long long)y);
-    diag_range(d, user_span(b, span[other]));
-    diag_range(d, user_span(b, span[wrong]));
+    mark_range(b, d, span[other]);
+    mark_range(b, d, span[wrong]);
     diag_help(b->cx, d, "axes are matched from the last; a size of 1 is repeated");
     return false;
 }
@@ -383,10 +397,11 @@ static void note_declared(Build *b, Diag *d, const Value *v, const char *what)
 static const Value *cannot_multiply(Build *b, const Value *l, const Value *r, const Spans *s,
                                     const char *which, int64_t x, int64_t y)
 {
-    Diag *d = complain(b, E0203, s->op, "cannot multiply %s by %s: %s sizes %lld and %lld differ",
-                       matrix_text(b, l), matrix_text(b, r), which, (long long)x, (long long)y);
-    diag_range(d, user_span(b, s->left));
-    diag_range(d, user_span(b, s->right));
+    Diag *d = complain(b, E0203, caret(b, s->op, s->left, s->right),
+                       "cannot multiply %s by %s: %s sizes %lld and %lld differ", matrix_text(b, l),
+                       matrix_text(b, r), which, (long long)x, (long long)y);
+    mark_range(b, d, s->left);
+    mark_range(b, d, s->right);
     const char *size = arena_printf(&b->cx->perm, "for inputs of width %lld", (long long)y);
     note_declared(b, d, r, size);
     size = arena_printf(&b->cx->perm, "of width %lld", (long long)x);

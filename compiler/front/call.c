@@ -250,7 +250,14 @@ static const Value *call_block(Build *b, Module *in, const Item *item, const Exp
             return &value_poison;
         }
     Instance *instance = instance_new(b, e, item);
-    return instance == NULL ? &value_poison : call_item(b, in, item, e, instance);
+    if (instance == NULL)
+        return &value_poison;
+    int errors = b->cx->n_errors;
+    const Value *v = call_item(b, in, item, e, instance);
+    if (instance->suspect == NULL || b->cx->n_errors > errors)
+        return v;
+    report_shared(b, instance);
+    return &value_poison;
 }
 
 static const Value *call_definition(Build *b, Module *in, const Item *item, const Expr *e)
@@ -270,13 +277,8 @@ static const Value *call_definition(Build *b, Module *in, const Item *item, cons
         diag_note(b->cx, d, item->name.span, "`%s` is defined here", item->name.text);
         return &value_poison;
     }
-    if (item->def.has_vjp) {
-        Diag *d = complain(b, E0430, e->span,
-                           "`%s` has a vjp of its own, which gradc can't use yet", item->name.text);
-        diag_note(b->cx, d, item->def.vjp_body.span, "the vjp is here");
-        diag_help(b->cx, d, "write `y + stop_gradient(f(x) - y)` for a y with the wanted gradient");
-        return &value_poison;
-    }
+    if (item->def.has_vjp)
+        return call_custom(b, in, item, e);
     return call_item(b, in, item, e, b->frame->instance);
 }
 

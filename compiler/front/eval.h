@@ -92,7 +92,6 @@ struct Model {
     int64_t batch;      /* the argument `batch`, or 0 */
     bool rows_lost;     /* a partial batch can't be told apart everywhere */
     bool built;         /* some entry was: pinned is complete */
-    bool checked;       /* warnings of the tree were given */
     VEC(bool) inferred; /* by input: its range was not declared */
     int32_t lr;         /* slot of the learning rate, or -1 */
 };
@@ -134,9 +133,11 @@ struct Instance {
     const Instance *first;
     VEC(Instance *) child;
     VEC(const char *) own; /* names of slots it declared: once each */
-    int32_t draws;         /* random draws so far: the occurrence in their keys */
-    int32_t shares;        /* later uses by `share` */
-    int32_t use;           /* which use this is: 0 is the first */
+    const Stmt *suspect;   /* a shared parameter of another shape, and the shapes */
+    Type was, is;
+    int32_t draws;  /* random draws so far: the occurrence in their keys */
+    int32_t shares; /* later uses by `share` */
+    int32_t use;    /* which use this is: 0 is the first */
 };
 
 typedef struct Frame Frame;
@@ -235,6 +236,8 @@ void at(Build *b, Span span); /* nodes come from here now */
 /* Reports at the span, or (a span of the library) at the call of it in the user's file. */
 Diag *complain(Build *b, Code code, Span span, const char *format, ...)
     __attribute__((format(printf, 4, 5)));
+/* Underlines an operand, unless it is written in the library. */
+void mark_range(Build *b, Diag *d, Span span);
 /* A node as a value: after a graph function that gave NONE, poison. */
 const Value *made(Build *b, Ref r);
 /* What was reported last by a graph function, moved out of the library. */
@@ -260,6 +263,7 @@ bool exec(Build *b, const Body *body); /* true: a `return` was met */
 const Value *eval(Build *b, const Expr *e);
 const Value *eval_call(Build *b, const Expr *e);
 const Value *eval_scan(Build *b, const Expr *e);
+const Value *call_custom(Build *b, Module *in, const Item *item, const Expr *e); /* with a vjp */
 const Value *eval_subscript(Build *b, const Expr *e);
 /* `x = v`, `x, y = v`, `x[i] = v` */
 void assign(Build *b, const LeftSides *t, const Value *v, Span at);
@@ -351,6 +355,8 @@ bool index_range(Build *b, Ref index, int64_t rows, Span at, Span table);
 
 void declare_input(Build *b, const Stmt *s);
 void declare_slot(Build *b, const Stmt *s);
+/* A shared parameter would have another shape: reported if nothing else was. */
+void report_shared(Build *b, const Instance *in);
 bool eval_type(Build *b, const TypeExpr *t, Type *out);
 /* Assigns the first value of every slot. */
 void build_init(Build *b);
@@ -374,6 +380,11 @@ Ref rows_valid(Build *b, Ref x, int axis);
 bool rows_varies(Build *b, Ref x, int axis);
 /* At the end: does anything that is given or kept depend on lost rows? */
 void rows_check(Build *b);
+
+/* ---- unused.c ---- */
+
+/* Warns of values in a file that nothing reads. */
+void warn_unused(Ctx *cx, const Ast *ast);
 
 /* ---- train.c ---- */
 

@@ -81,6 +81,8 @@ static Ref scan_step(Build *b, Level *l)
         return l->draw_step;
     Ref outer = l->outer == NULL ? step_value(b) : scan_step(b, l->outer);
     Ref step = capture(b, l, l->around, outer);
+    if (l->index == NONE) /* the body of a vjp: it runs once */
+        return l->draw_step = step;
     Ref times = g_const_int(l->body, I64, odd);
     Ref spread = g_mul(l->body, step, times);
     Ref index = g_cast(l->body, I64, l->index);

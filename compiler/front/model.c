@@ -400,6 +400,9 @@ Model *model_open_named(Ctx *cx, const Ast *ast, const char *name, const Define 
         return NULL;
     if (!model_args(m, d, n) || !train_open(m))
         return NULL;
+    for (int i = 0; i < m->module.n; i++)
+        if (!m->module.at[i]->library)
+            warn_unused(cx, m->module.at[i]->ast);
     return m;
 }
 

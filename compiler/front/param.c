@@ -285,12 +285,12 @@ static bool owns(const Instance *in, const char *name)
     return false;
 }
 
-static void differs(Build *b, const Stmt *s, const Type *was, const Type *is)
+void report_shared(Build *b, const Instance *in)
 {
-    const Instance *in = b->frame->instance;
+    const Stmt *s = in->suspect;
     Diag *d = complain(b, E0306, s->declare.type.span, "%s%s is %s, and would be %s here",
-                       in->prefix, s->declare.name.at[0].text, type_text(&b->cx->perm, was),
-                       type_text(&b->cx->perm, is));
+                       in->prefix, s->declare.name.at[0].text, type_text(&b->cx->perm, &in->was),
+                       type_text(&b->cx->perm, &in->is));
     if (in->first != NULL)
         diag_note(b->cx, d, user_span(b, in->first->at), "%s was made here", in->name);
 }
@@ -309,11 +309,11 @@ static void shared_slot(Build *b, const Stmt *s, Name name, const char *full, co
         return;
     }
     const Declared *d = &b->declared.at[i];
-    bool rank_fits = d->type.rank == t->rank && d->type.dtype == t->dtype;
-    if (!rank_fits || (!type_same(&d->type, t) && t->rank < 2)) {
-        differs(b, s, &d->type, t);
-        bind(b, name, &value_poison, BIND_PARAM);
-        return;
+    Instance *in = b->frame->instance;
+    if (!type_same(&d->type, t) && in->suspect == NULL) {
+        in->suspect = s;
+        in->was = d->type;
+        in->is = *t;
     }
     bind_slot(b, name, d->value, s->kind == STMT_STATE ? BIND_STATE : BIND_PARAM,
               map_get(&b->m->slots, full));

@@ -486,7 +486,7 @@ static Flow flow_arg(Rows *rows, const Followed *f, Ref r)
         return lost;
     Followed *outer = rows_of(rows, l->around);
     rows_follow(rows, outer);
-    if (i == l->fixed - 1)
+    if (l->index != NONE && i == l->fixed - 1)
         return (Flow){.lost = false};
     Ref from = i < l->fixed ? l->given[i] : l->captured.at[i - l->fixed];
     Flow z = *flow(outer, from);
@@ -558,6 +558,8 @@ static Flow flow_op(Rows *rows, Followed *f, Ref r)
         return flow_contract(f, r);
     case OP_scan:
         return flow_scan(rows, f, r);
+    case OP_custom_vjp:
+        return *operand(f, r, 0);
     case OP_pick:
         return flow_pick(f, r);
     case OP_tuple:

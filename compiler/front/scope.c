@@ -76,6 +76,12 @@ Diag *complain(Build *b, Code code, Span span, const char *format, ...)
     return d;
 }
 
+void mark_range(Build *b, Diag *d, Span span)
+{
+    if (span.file >= 0 && !in_library(b, span))
+        diag_range(d, span);
+}
+
 void move_report(Build *b)
 {
     if (b->cx->diag.n == 0)

@@ -160,7 +160,7 @@ bool index_range(Build *b, Ref index, int64_t rows, Span span, Span table)
     Diag *d =
         complain(b, E0213, span, "`%s` is in %lld..%lld, but there are only %lld rows to index",
                  in->name, (long long)in->lo, (long long)in->hi, (long long)rows);
-    diag_range(d, user_span(b, table));
+    mark_range(b, d, table);
     diag_note(b->cx, d, in->origin->span, "`%s` is declared here", in->name);
     return false;
 }
@@ -228,6 +228,21 @@ static bool subscript_tensor(Build *b, const Value *at_value, const Subscript *s
     return true;
 }
 
+/* Constant indices as a tensor; negative ones count from the end. */
+static const Value *index_list(Build *b, const Value *v, int64_t n, Span span, const char *of)
+{
+    int64_t i;
+    if (!value_is_items(v)) {
+        if (!want_int(b, v, span, "an index", &i) || !in_range(b, i, n, span, of))
+            return &value_poison;
+        return i < 0 ? value_int(&b->arena, i + n) : v;
+    }
+    const Value **item = NEW_ARRAY(&b->arena, const Value *, v->n);
+    for (int k = 0; k < v->n; k++)
+        item[k] = index_list(b, v->item[k], n, span, of);
+    return value_items(&b->arena, VALUE_LIST, item, v->n);
+}
+
 static bool subscript_one(Build *b, const Subscript *s, Plan *p)
 {
     int64_t n = dim(b->g, p->x, p->axis), i;
@@ -241,13 +256,13 @@ static bool subscript_one(Build *b, const Subscript *s, Plan *p)
         return p->x != NONE;
     }
     const Value *v = eval(b, s->at);
-    if (v->kind == VALUE_TENSOR || value_is_items(v))
-        return subscript_tensor(b, v, s, p);
-    if (!want_int(b, v, s->span, "an index", &i))
-        return false;
     const char *of = arena_printf(&b->cx->perm, "axis %d of %s", p->axis,
                                   type_text(&b->cx->perm, type_of(b->g, p->x)));
-    if (!in_range(b, i, n, s->span, of))
+    if (value_is_items(v))
+        v = index_list(b, v, n, s->span, of);
+    if (v->kind == VALUE_TENSOR || value_is_items(v))
+        return subscript_tensor(b, v, s, p);
+    if (!want_int(b, v, s->span, "an index", &i) || !in_range(b, i, n, s->span, of))
         return false;
     at(b, s->span);
     p->x = g_slice(b->g, p->x, p->axis++, i < 0 ? i + n : i, 1, 1);
