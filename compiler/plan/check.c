@@ -88,10 +88,6 @@ static bool take_over(Check *c, int32_t s, int32_t r, int32_t old)
                           read);
     if (check_whole_blocks(check_range_bytes(c, r)) > check_whole_blocks(check_range_bytes(c, old)))
         return check_fail(c, "step %d writes `%s` over `%s`, which is smaller", s, write, read);
-    if (c->track[old].taker >= 0 && c->track[old].taker != r)
-        return check_fail(c, "step %d writes both `%s` and `%s` over `%s`", s,
-                          check_range_name(c, c->track[old].taker), write, read);
-    c->track[old].taker = r;
     c->track[r].took_over = true;
     return true;
 }
@@ -136,7 +132,7 @@ static bool open_range(Check *c, int32_t s, int32_t value, bool guarded)
         return check_fail(c, "step %d stores `%s`, but the plan has no range from there", s,
                           check_name(c, value));
     c->next[value]++;
-    c->track[r] = (Track){.last_use = s, .taker = -1, .opened = true, .guarded = guarded};
+    c->track[r] = (Track){.last_use = s, .opened = true, .guarded = guarded};
     if (!claim(c, s, r, c->p->range[r].offset, check_range_bytes(c, r)))
         return false;
     if (c->p->range[r].storage != r && !c->track[r].took_over)

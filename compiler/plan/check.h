@@ -8,7 +8,6 @@
 /* What is known of a range during the replay. */
 typedef struct Track {
     int32_t last_use; /* step of the last read so far, or of the store */
-    int32_t taker;    /* range that took over its bytes, or -1 */
     bool opened, took_over, counted, freed;
     bool guarded; /* its store may be skipped */
     bool given;   /* it is there before the first step */
