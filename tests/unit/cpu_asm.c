@@ -1,0 +1,141 @@
+/* What the code looks like: no spill in a tile's loop, no division anywhere, wide
+ * registers where there are some; and other machines' bits by an emulator. */
+#include <ctype.h>
+#include "cpu/foreign.h"
+#include "cpu/shapes.h"
+
+static Arena arena;
+
+static int list(Kernel **k)
+{
+    static const Conv conv = {2, 5, 12, 14, 3, 1, 1, 1}, stride = {2, 4, 8, 15, 3, 2, 1, 1};
+    static const Matmul m[] = {
+        {1, 1024, 1024, 1024, 0, 0},
+        {1, 64, 256, 784, TRANSPOSE_B, 0},
+        {1, 64, 10, 256, TRANSPOSE_B | EPILOGUE, 0},
+        {1, 1, 500, 300, 0, 0},
+        {2, 33, 65, 70, TRANSPOSE_A | PROLOGUE, 20},
+    };
+    int n = 0;
+    for (int i = 0; i < 5; i++)
+        k[n++] = make_matmul(&arena, F32, &m[i]);
+    k[n++] = make_matmul(&arena, F64, &m[1]);
+    k[n++] = make_conv_forward(&arena, &conv, false);
+    k[n++] = make_conv_forward(&arena, &stride, true);
+    k[n++] = make_conv_data(&arena, &conv);
+    k[n++] = make_conv_weight(&arena, &conv, 0);
+    k[n++] = make_conv_weight(&arena, &stride, 100);
+    return n;
+}
+
+static const char *assembly(Ctx *cx, const char *cpu, const char *triple)
+{
+    Kernel *k[16];
+    KernelFn fn[16];
+    ObjectFile object = {0};
+    TargetOptions o = {.cpu = cpu, .triple = triple, .want_asm = true};
+    ck_assert(cpu_emit_kernels(cx, &o, k, list(k), &cx->perm, fn, &object));
+    return object.assembly;
+}
+
+/* The instruction of a line, without its indentation; "" for labels and directives. */
+static const char *instruction(const char *line, size_t n)
+{
+    static char text[200];
+    size_t from = 0;
+    while (from < n && isspace((unsigned char)line[from]))
+        from++;
+    if (from == 0 || line[from] == '.' || line[from] == '#')
+        return "";
+    snprintf(text, sizeof text, "%.*s", (int)(n - from), line + from);
+    return text;
+}
+
+static bool is_division(const char *i)
+{
+    static const char *const name[] = {"div", "idiv", "udiv", "sdiv"};
+    size_t n = strcspn(i, " \t");
+    for (int d = 0; d < 4; d++) {
+        size_t m = strlen(name[d]);
+        if (n >= m && n <= m + 1 && strncmp(i, name[d], m) == 0)
+            return true;
+    }
+    return false;
+}
+
+static void check_assembly(const char *cpu, const char *triple, const char *wide)
+{
+    Ctx cx;
+    ctx_init(&cx);
+    const char *text = assembly(&cx, cpu, triple);
+    bool tile = false;
+    int tiles = 0, used = 0;
+    for (const char *p = text; *p != 0; p += strcspn(p, "\n") + (p[strcspn(p, "\n")] != 0)) {
+        size_t n = strcspn(p, "\n");
+        if (!isspace((unsigned char)*p) && n > 0 && p[0] != '.' && p[0] != '#') {
+            tile = strncmp(p, "gradc.tile", 10) == 0;
+            tiles += tile;
+        }
+        const char *i = instruction(p, n);
+        ck_assert_msg(!is_division(i), "%s: %s", cpu, i);
+        bool vector = strstr(i, "mm") != NULL;
+        bool stack = strstr(i, "(%rsp") != NULL || strstr(i, "(%rbp") != NULL;
+        ck_assert_msg(!(tile && vector && stack), "%s spills: %s", cpu, i);
+        used += tile && strstr(i, wide) != NULL;
+    }
+    ck_assert_msg(tiles >= 5 && used > 20, "%s: %d tiles, %d of %s", cpu, tiles, used, wide);
+    ctx_free(&cx);
+    arena_free(&arena);
+}
+
+START_TEST(no_spill_no_division)
+{
+    check_assembly("x86-64-v3", "x86_64-linux-gnu", "%ymm12");
+    check_assembly("znver3", "x86_64-linux-gnu", "%ymm12");
+    check_assembly("skylake-avx512", "x86_64-linux-gnu", "%zmm29");
+    check_assembly("sapphirerapids", "x86_64-linux-gnu", "%zmm29");
+    check_assembly("baseline", "x86_64-linux-gnu", "%xmm12");
+    check_assembly("baseline", "aarch64-linux-gnu", "v28.4s");
+}
+END_TEST
+
+START_TEST(arm_bits)
+{
+    if (!has_program("qemu-aarch64-static") || !has_program("aarch64-linux-gnu-gcc")) {
+        printf("skipped: aarch64 kernels: no qemu-aarch64-static or no aarch64-linux-gnu-gcc\n");
+        return;
+    }
+    Foreign m = {"aarch64-linux-gnu", "baseline", "aarch64-linux-gnu-gcc -static",
+                 "qemu-aarch64-static"};
+    Kernel *k[16];
+    int n = list(k);
+    check_foreign(&m, k + 1, n - 1);
+    arena_free(&arena);
+}
+END_TEST
+
+START_TEST(avx512_bits)
+{
+    if (system("grep -q avx512vl /proc/cpuinfo") != 0) {
+        printf("skipped: AVX-512 kernels: this processor has none\n");
+        return;
+    }
+    Kernel *k[16];
+    int n = list(k);
+    TargetOptions o = {.cpu = "x86-64-v4"};
+    check_kernels(&o, k, n);
+    arena_free(&arena);
+}
+END_TEST
+
+Suite *suite_cpu_asm(void)
+{
+    Suite *s = suite_create("cpu_asm");
+    TCase *t = tcase_create("code");
+    tcase_set_timeout(t, 300);
+    tcase_add_test(t, no_spill_no_division);
+    tcase_add_test(t, arm_bits);
+    tcase_add_test(t, avx512_bits);
+    suite_add_tcase(s, t);
+    return s;
+}
