@@ -222,7 +222,7 @@ Ref g_slice(Graph *g, Ref x, int axis, int64_t start, int64_t size, int64_t step
 Ref g_pad(Graph *g, Ref x, int axis, int64_t lo, int64_t hi, double value);
 Ref g_concat(Graph *g, const Ref *x, int n, int axis);
 Ref g_flip(Graph *g, Ref x, int axis);
-/* by - 1 zeros between neighbours along an axis: extent E becomes (E-1)*by + 1. */
+/* by - 1 zeros after each element along an axis: extent E becomes E*by; 1 stays 1. */
 Ref g_dilate(Graph *g, Ref x, int axis, int64_t by);
 /* Extent `size` along an axis, in which x begins at `at` (may be negative): zeros
  * where x does not reach, and x cut where it is too long. */
@@ -323,6 +323,7 @@ bool map_replace(MapDim *m, int index, const MapDim *by);
 Type type_make(DType t, int rank, const int64_t *dim);
 Type type_scalar(DType t);
 bool type_same(const Type *x, const Type *y);
+double dtype_round(DType t, double x); /* to a float type; as k_const() does */
 int64_t type_elems(const Type *t);
 bool type_fits(const Type *t); /* rank <= 8, dim <= 2^40, <= 2^47 bytes */
 int64_t type_bytes(const Type *t);

@@ -20,6 +20,20 @@ static Attr of_shape(const Type *t)
     return (Attr){.kind = ATTR_INTS, .n = t->rank, .ints = t->dim};
 }
 
+double dtype_round(DType t, double x)
+{
+    switch (t) {
+    case F32:
+        return (float)x;
+    case F16:
+        return f16_to_f32(f32_to_f16((float)x));
+    case BF16:
+        return bf16_to_f32(f32_to_bf16((float)x));
+    default:
+        return x;
+    }
+}
+
 /* ---- sources --------------------------------------------------------------- */
 
 static Ref numbered(Graph *g, OpId op, int32_t index, Type t)
@@ -47,7 +61,7 @@ Ref g_const(Graph *g, DType t, double x)
 {
     if (!dtype_is_float(t))
         return g_const_int(g, t, (int64_t)x);
-    const Attr a[] = {of_dtype(t), {.kind = ATTR_FLOAT, .f = x}};
+    const Attr a[] = {of_dtype(t), {.kind = ATTR_FLOAT, .f = dtype_round(t, x)}};
     return g_node(g, OP_const, NULL, 0, a);
 }
 

@@ -100,8 +100,11 @@ void graph_print_attr(const Graph *g, Ref r, int i, Text *to)
     case ATTR_BOOL:
         text_add(to, "%s", a->i != 0 ? "true" : "false");
         break;
-    case ATTR_FLOAT:
-        text_double(to, a->f);
+    case ATTR_FLOAT: /* shortest: a constant has been rounded to its type already */
+        if (type_of(g, r)->dtype != F64 && (double)(float)a->f == a->f)
+            text_float(to, (float)a->f);
+        else
+            text_double(to, a->f);
         break;
     case ATTR_DTYPE:
         text_add(to, "%s", dtype_name((DType)a->i));

@@ -178,6 +178,7 @@ static void read_scalar(Reader *r, const Op *op, Attr *a, const Attr *attr)
         a->i = t;
     } else if (a->kind == ATTR_FLOAT && dtype_is_float(dtype_so_far(op, attr))) {
         read_number(r, &a->f);
+        a->f = dtype_round(dtype_so_far(op, attr), a->f);
     } else { /* the value of an integer constant, too */
         a->kind = ATTR_INT;
         read_int(r, &a->i);

@@ -148,22 +148,20 @@ static Ref dilate_merged(Graph *g, Ref x, int axis, int64_t by)
     int pair = axis > 1 ? 0 : t.rank - 2;
     Ref flat = g_merge_axes(g, x, pair);
     Ref spread = g_dilate(g, flat, axis - (pair < axis), by);
-    t.dim[axis] = (t.dim[axis] - 1) * by + 1;
+    t.dim[axis] *= by;
     return g_reshape(g, spread, t.rank, t.dim);
 }
 
-/* [.., E, ..] -> [.., E, 1, ..] -> zeros after each -> [.., E*by, ..], less the last ones */
+/* [.., E, ..] -> [.., E, 1, ..] -> [.., E, by, ..] -> [.., E*by, ..] */
 Ref g_dilate(Graph *g, Ref x, int axis, int64_t by)
 {
     if (x == NONE || by == 1 || dim(g, x, axis) <= 1)
         return x;
     if (rank(g, x) == MAX_RANK)
         return dilate_merged(g, x, axis, by);
-    int64_t n = dim(g, x, axis);
     Ref spread = g_insert_axis(g, x, axis + 1);
     Ref padded = g_pad(g, spread, axis + 1, 0, by - 1, 0);
-    Ref flat = g_merge_axes(g, padded, axis);
-    return g_slice(g, flat, axis, 0, (n - 1) * by + 1, 1);
+    return g_merge_axes(g, padded, axis);
 }
 
 Ref g_fit(Graph *g, Ref x, int axis, int64_t at, int64_t size)

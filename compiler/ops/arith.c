@@ -1,5 +1,7 @@
 /* Pointwise arithmetic. Rules use conditions (where), not factors of 0 and 1, so that
  * nothing meets 0*inf and the second derivative has no op without a rule. */
+#include <math.h>
+#include <stdlib.h>
 #include "../graph/op.h"
 
 static Ref full_like(Graph *g, Ref x, double value)
@@ -41,12 +43,16 @@ static void add_vjp(Graph *g, Ref n, Ref ct, Ref d[])
     d[0] = d[1] = ct;
 }
 
-/* x + -0 is x; but -0 + 0 is 0. */
+/* x + -0 is x; but -0 + 0 is 0. x + -y is x - y. */
 static Ref add_simple(Graph *g, Ref n)
 {
-    for (int i = 0; i < 2; i++)
-        if (const_is_zero(g, arg(g, n, i), true))
-            return arg(g, n, 1 - i);
+    for (int i = 0; i < 2; i++) {
+        Ref x = arg(g, n, 1 - i), y = arg(g, n, i);
+        if (const_is_zero(g, y, true))
+            return x;
+        if (op_of(g, y) == OP_neg)
+            return g_sub(g, x, arg(g, y, 0));
+    }
     return NONE;
 }
 
@@ -76,10 +82,13 @@ static void sub_vjp(Graph *g, Ref n, Ref ct, Ref d[])
     d[1] = g_neg(g, ct);
 }
 
-/* x - 0 is x; but -0 - -0 is 0. */
+/* x - 0 is x; but -0 - -0 is 0. x - -y is x + y. */
 static Ref sub_simple(Graph *g, Ref n)
 {
-    return const_is_zero(g, arg(g, n, 1), false) ? arg(g, n, 0) : NONE;
+    Ref x = arg(g, n, 0), y = arg(g, n, 1);
+    if (const_is_zero(g, y, false))
+        return x;
+    return op_of(g, y) == OP_neg ? g_add(g, x, arg(g, y, 0)) : NONE;
 }
 
 const Op op_sub = {
@@ -142,9 +151,22 @@ static void div_vjp(Graph *g, Ref n, Ref ct, Ref d[])
     d[1] = g_mul(g, down, n);
 }
 
+/* x / y is x * (1/y) where y is a power of two: both are exact but for one rounding. Not
+ * where 1/y is beyond the smallest type. */
 static Ref div_simple(Graph *g, Ref n)
 {
-    return const_is(g, arg(g, n, 1), 1) ? arg(g, n, 0) : NONE;
+    enum { MOST = 14 };
+    double y;
+    int exponent;
+    if (!const_value(g, arg(g, n, 1), &y))
+        return NONE;
+    if (y == 1)
+        return arg(g, n, 0);
+    if (!dtype_is_float(type_of(g, n)->dtype) || fabs(frexp(y, &exponent)) != 0.5 ||
+        abs(exponent - 1) > MOST)
+        return NONE;
+    Ref inverse = g_full(g, *type_of(g, n), 1 / y);
+    return g_mul(g, arg(g, n, 0), inverse);
 }
 
 const Op op_div = {

@@ -214,7 +214,7 @@ static double unary(const Eval *e, Ref n, double x)
     default:
         break;
     }
-    assert(!"an op that the evaluator does not know");
+    assert(false); /* an op that this file does not know */
     return NAN;
 }
 
@@ -253,7 +253,7 @@ static double binary(const Eval *e, Ref n, double x, double y)
     default:
         break;
     }
-    assert(!"an op that the evaluator does not know");
+    assert(false); /* an op that this file does not know */
     return NAN;
 }
 
