@@ -251,8 +251,8 @@ static bool report_dtypes(Build *b, const char *what, Span at, const Value *x, S
     mark_range(b, d, y_at);
     DType tx = type_of(x->graph, x->ref)->dtype, ty = type_of(y->graph, y->ref)->dtype;
     bool first = dtype_is_float(ty) && !dtype_is_float(tx);
-    diag_help(b->cx, d, "convert one of them, as in `cast(%s, %s)`", first ? "left" : "right",
-              dtype_name(first ? ty : tx));
+    diag_help(b->cx, d, "say which type is meant: `cast(%s, %s)`",
+              short_text(b, first ? x_at : y_at), dtype_name(first ? ty : tx));
     return false;
 }
 

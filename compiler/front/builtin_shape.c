@@ -214,15 +214,15 @@ static bool complete_shape(Build *b, Ref x, int64_t *dim, int rank, Span span)
     }
     if (known == n && (open < 0 || dim[open] >= 0))
         return true;
-    Text t;
-    text_init(&t, &b->cx->perm);
-    for (int i = 0; i < rank; i++)
-        text_add(&t, "%s%lld", i == 0 ? "[" : ",", (long long)dim[i]);
-    Diag *d = complain(b, E0216, span, "%s has %lld elements, and %s%s does not",
-                       type_text(&b->cx->perm, type_of(b->g, x)), (long long)n,
-                       rank == 0 ? "[" : t.at, "]");
-    if (open < 0)
-        diag_help(b->cx, d, "a size of -1 stands for what is left");
+    const char *is = type_text(&b->cx->perm, type_of(b->g, x));
+    if (open < 0 && known >= 0)
+        complain(b, E0216, span, "%s has %lld elements, and this has %lld", is, (long long)n,
+                 (long long)known);
+    else if (known > 0)
+        complain(b, E0216, span, "%s has %lld elements, and that is no multiple of %lld", is,
+                 (long long)n, (long long)known);
+    else
+        complain(b, E0216, span, "%s can't be given this shape", is);
     return false;
 }
 

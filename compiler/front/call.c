@@ -192,12 +192,11 @@ static bool recursive(Build *b, const Item *item, const Expr *e)
         f = f->caller;
     if (f == NULL)
         return false;
-    Text t;
-    text_init(&t, &b->cx->perm);
+    const char *cycle = item->name.text;
     for (const Frame *c = b->frame; c != f; c = c->caller)
-        text_add(&t, " <- %s", c->item->name.text);
-    Diag *d = complain(b, E0902, e->span, "`%s` calls itself (%s%s <- %s)", item->name.text,
-                       item->name.text, t.at, item->name.text);
+        cycle = arena_printf(&b->cx->perm, "%s -> %s", c->item->name.text, cycle);
+    Diag *d = complain(b, E0902, e->span, "`%s` calls itself (%s -> %s)", item->name.text,
+                       item->name.text, cycle);
     diag_note(b->cx, d, item->name.span, "`%s` is defined here", item->name.text);
     diag_help(b->cx, d, "what is repeated is written with `for` or `scan`");
     return true;

@@ -9,10 +9,9 @@ static bool wrong_kind(Build *b, const Value *v, Span span, const char *what, co
     if (v->kind == VALUE_POISON)
         return false;
     if (v->kind == VALUE_TENSOR) {
-        Diag *d = complain(b, E0207, span,
-                           "%s is %s known when the model is compiled, and this is "
-                           "%s",
-                           what, wanted, value_text(&b->cx->perm, v));
+        Diag *d =
+            complain(b, E0207, span, "%s must be known when the model is compiled, and this is %s",
+                     what, value_text(&b->cx->perm, v));
         diag_help(b->cx, d,
                   "for a choice between values use `where`; sizes come from `dim` and "
                   "`shape`");
@@ -345,6 +344,6 @@ Ref want_float(Build *b, const Value *v, Span span, const char *what)
         return r;
     Diag *d = complain(b, E0220, span, "%s takes floats, and this is %s", what,
                        type_text(&b->cx->perm, type_of(b->g, r)));
-    diag_help(b->cx, d, "convert it first: `cast(x, f32)`");
+    diag_help(b->cx, d, "convert it first: `cast(%s, f32)`", short_text(b, span));
     return NONE;
 }

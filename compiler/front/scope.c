@@ -76,6 +76,16 @@ Diag *complain(Build *b, Code code, Span span, const char *format, ...)
     return d;
 }
 
+const char *short_text(const Build *b, Span span)
+{
+    enum { LONGEST = 24 };
+    if (span.file < 0 || in_library(b, span) || span.to - span.from > LONGEST)
+        return "x";
+    const char *text = b->cx->source.at[span.file]->text + span.from;
+    size_t n = (size_t)(span.to - span.from);
+    return memchr(text, '\n', n) != NULL ? "x" : arena_strndup(&b->cx->perm, text, n);
+}
+
 void mark_range(Build *b, Diag *d, Span span)
 {
     if (span.file >= 0 && !in_library(b, span))

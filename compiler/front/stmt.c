@@ -117,8 +117,9 @@ static bool right_count(Build *b, int names, const Value *v, Span span)
     if (value_is_items(v)) {
         complain(b, E0215, span, "%d names for %d values", names, v->n);
     } else {
-        Diag *d = complain(b, E0215, span, "%d names for one value, %s", names,
-                           value_text(&b->cx->perm, v));
+        Diag *d =
+            complain(b, E0215, span, "%d names for one value, %s", names,
+                     v->kind == VALUE_TENSOR ? value_text(&b->cx->perm, v) : value_kind_text(v));
         if (v->kind == VALUE_TENSOR)
             diag_help(b->cx, d, "`split(x, %d, axis = 0)` gives parts of a tensor", names);
     }
