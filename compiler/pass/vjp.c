@@ -33,6 +33,8 @@ bool *depends_on(const Graph *g, const Ref *xs, int n_xs, Arena *a)
     for (int i = 0; i < n_xs; i++)
         dep[xs[i]] = true;
     for (Ref r = 1; r < (Ref)g->node.n; r++) {
+        if (op_of(g, r) == OP_stop_gradient) /* the path ends here, whatever comes before */
+            continue;
         bool only_real = is_real(g, r) && has_real_operand(g, r);
         for (int i = 0; i < node(g, r)->n_args && !dep[r]; i++) {
             Ref x = arg(g, r, i);

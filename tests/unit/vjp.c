@@ -336,6 +336,23 @@ START_TEST(all_offending_uses_are_reported_at_once)
 }
 END_TEST
 
+START_TEST(a_stopped_path_may_hold_anything)
+{
+    bool fine = vjp_of("graph \"g\" {\n"
+                       "%1 = slot(index = 0, dtype = f32, shape = [3])\n"
+                       "%2 = stop_gradient(%1)\n"
+                       "%3 = floor(%2)\n"
+                       "%4 = argmax(%2, axis = 0)\n"
+                       "%5 = cast(%4, dtype = f32)\n"
+                       "%6 = mul(%1, %3)\n"
+                       "%7 = sum(%6, axis = 0)\n"
+                       "%8 = add(%7, %5)\n"
+                       "loss %8 }");
+    ck_assert(fine);
+    ck_assert_int_eq(cx.n_errors, 0);
+}
+END_TEST
+
 START_TEST(choosing_is_differentiable)
 {
     ck_assert(vjp_of("graph \"g\" {\n"
@@ -750,6 +767,7 @@ Suite *suite_vjp(void)
     tcase_add_test(c, unused_parameters_are_warned_about);
     tcase_add_test(c, a_slot_read_twice_has_one_gradient);
     tcase_add_test(c, all_offending_uses_are_reported_at_once);
+    tcase_add_test(c, a_stopped_path_may_hold_anything);
     tcase_add_test(c, choosing_is_differentiable);
     tcase_add_test(c, offenders_in_a_loop_are_reported);
     tcase_add_test(c, a_rule_of_ones_own);
