@@ -30,7 +30,8 @@ typedef struct PlanValue {
 typedef struct PlanRange {
     int32_t value;
     int32_t from, to;
-    int32_t storage;      /* ranges of one storage share their bytes (in place); id of the first */
+    int32_t storage;      /* ranges of one storage share their bytes (in place); id of the first.
+                           * A smaller one leaves the storage's tail free for others. */
     int64_t offset;       /* bytes from the start of the block, of its storage */
 } PlanRange;
 

@@ -107,7 +107,7 @@ START_TEST(random_plans_are_valid)
 {
     double sum = 0, worst = 1;
     int exact = 0;
-    enum { PLANS = 4000 };
+    enum { PLANS = 2500 };
     for (int i = 0; i < PLANS; i++) {
         Arena a = {0};
         Plan *p = make_random(&a, (uint64_t)i + 1, 1 + i % 60);
@@ -240,7 +240,7 @@ static Box random_box(Make *m, int steps)
 START_TEST(small_plans_are_placed_as_low_as_can_be)
 {
     int above = 0, count = 0;
-    for (uint64_t seed = 1; seed <= 2000; seed++) {
+    for (uint64_t seed = 1; seed <= 1000; seed++) {
         Arena a = {0};
         Make m = {.arena = &a, .seed = seed};
         Box box[9];
