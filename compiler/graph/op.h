@@ -100,6 +100,7 @@ extern const Op *const optab[N_OPS];
 #include "ops.def"
 #undef OP
 
+const char *op_word(const Op *op);           /* as the user writes it: "+", "exp" */
 OpId op_find(const char *name);              /* OP_NONE: none */
 int op_attrs(const Op *op);                  /* how many attributes it has */
 int op_attr(const Op *op, const char *name); /* -1: none */

@@ -8,6 +8,11 @@ const Op *const optab[N_OPS] = {
 #undef OP
 };
 
+const char *op_word(const Op *op)
+{
+    return op->infix != NULL ? op->infix : op->name;
+}
+
 OpId op_find(const char *name)
 {
     for (int i = OP_NONE + 1; i < N_OPS; i++)

@@ -32,11 +32,11 @@ bool shape_same(Shape *s)
 {
     for (int i = 1; i < s->n_args; i++)
         if (!type_same(shape_arg(s, 0), shape_arg(s, i)))
-            return shape_error(s, E0220, "operands of `%s` are %s and %s", s->op->name,
+            return shape_error(s, E0220, "operands of `%s` are %s and %s", op_word(s->op),
                                shape_text(s, 0), shape_text(s, i));
     s->type = *shape_arg(s, 0);
     if (s->type.rank < 0)
-        return shape_error(s, E0221, "`%s` takes no tuple", s->op->name);
+        return shape_error(s, E0221, "`%s` takes no tuple", op_word(s->op));
     return true;
 }
 
@@ -44,7 +44,7 @@ bool shape_float(Shape *s, int i)
 {
     if (shape_arg(s, i)->rank >= 0 && dtype_is_float(shape_arg(s, i)->dtype))
         return true;
-    return shape_error(s, E0221, "`%s` takes floats, and this is %s", s->op->name,
+    return shape_error(s, E0221, "`%s` takes floats, and this is %s", op_word(s->op),
                        shape_text(s, i));
 }
 
@@ -67,10 +67,10 @@ static bool limits(Shape *s)
         return true;
     for (int i = 0; i < s->type.rank && i < MAX_RANK; i++)
         if (s->type.dim[i] < 0)
-            return shape_error(s, E0223, "`%s` would have the size %lld", s->op->name,
+            return shape_error(s, E0223, "`%s` would have the size %lld", op_word(s->op),
                                (long long)s->type.dim[i]);
     if (s->type.rank > MAX_RANK)
-        return shape_error(s, E0910, "`%s` would have %d axes, more than %d", s->op->name,
+        return shape_error(s, E0910, "`%s` would have %d axes, more than %d", op_word(s->op),
                            s->type.rank, MAX_RANK);
     return shape_error(s, E0911, "%s is more than 128 TiB, or has an axis of more than 2^40",
                        type_text(&s->g->cx->perm, &s->type));
@@ -103,14 +103,14 @@ bool shape_value(Shape *s, const char *attr_name)
     double x = shape_attr(s, attr_name)->f;
     if (dtype_is_float(t) || (x >= least[t] && x < end[t] && x == floor(x)))
         return true;
-    return shape_error(s, E0221, "the %s %g of `%s` is no %s", attr_name, x, s->op->name,
+    return shape_error(s, E0221, "the %s %g of `%s` is no %s", attr_name, x, op_word(s->op),
                        dtype_name(t));
 }
 
 bool shape_infer(Shape *s)
 {
     if (s->op->n_args >= 0 && s->n_args != s->op->n_args)
-        return shape_error(s, E0223, "`%s` takes %d operands, not %d", s->op->name, s->op->n_args,
-                           s->n_args);
+        return shape_error(s, E0223, "`%s` takes %d operands, not %d", op_word(s->op),
+                           s->op->n_args, s->n_args);
     return s->op->shape(s) && limits(s);
 }

@@ -25,7 +25,7 @@ static bool shape_number(Shape *s)
         return false;
     if (s->type.dtype != BOOL)
         return true;
-    return shape_error(s, E0221, "`%s` takes numbers, and this is %s", s->op->name,
+    return shape_error(s, E0221, "`%s` takes numbers, and this is %s", op_word(s->op),
                        shape_text(s, 0));
 }
 
@@ -189,7 +189,8 @@ static bool rem_shape(Shape *s)
         return false;
     if (dtype_is_int(s->type.dtype))
         return true;
-    return shape_error(s, E0221, "`rem` takes integers, and this is %s", shape_text(s, 0));
+    return shape_error(s, E0221, "`%s` takes integers, and this is %s", op_word(s->op),
+                       shape_text(s, 0));
 }
 
 static Val rem_scalar(Elem *e, Ref n, const Val *x)
@@ -446,8 +447,8 @@ static Val round_scalar(Elem *e, Ref n, const Val *x)
     return k_unary(elem_kernel(e), KI_RINT, x[0]);
 }
 
-static const char steps[] = "its slope is 0 wherever it has one; to let the gradient pass as if "
-                            "nothing was rounded, write x + stop_gradient(round(x) - x)";
+static const char steps[] = "its slope is 0 wherever it has one; to let it pass as if nothing were "
+                            "rounded, write x + stop_gradient(round(x) - x)";
 
 const Op op_floor = {
     .name = "floor",

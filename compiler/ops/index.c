@@ -12,7 +12,7 @@ static bool needs_index(Shape *s, int i)
 {
     if (is_index(shape_arg(s, i)))
         return true;
-    return shape_error(s, E0221, "the index of `%s` is i32 or i64, not %s", s->op->name,
+    return shape_error(s, E0221, "the index of `%s` is i32 or i64, not %s", op_word(s->op),
                        shape_text(s, i));
 }
 
@@ -30,7 +30,7 @@ static bool gathered(Shape *s, const Type *table, const Type *index, Type *out)
     out->dtype = table->dtype;
     out->rank = index->rank + table->rank - 1;
     if (table->rank < 1)
-        return shape_error(s, E0222, "`%s` needs a table with an axis, not %s", s->op->name,
+        return shape_error(s, E0222, "`%s` needs a table with an axis, not %s", op_word(s->op),
                            shape_text(s, 0));
     for (int i = 1; i < table->rank && index->rank + i <= MAX_RANK; i++)
         out->dim[index->rank + i - 1] = table->dim[i];

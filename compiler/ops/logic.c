@@ -2,8 +2,7 @@
 #include <math.h>
 #include "../graph/op.h"
 
-static const char discrete[] = "its result is true or false; it may choose (where), but a number "
-                               "made of it changes in steps";
+static const char discrete[] = "its result is true or false; to choose among values use `where`";
 
 static bool shape_bool(Shape *s)
 {
@@ -11,13 +10,14 @@ static bool shape_bool(Shape *s)
         return false;
     if (s->type.dtype == BOOL)
         return true;
-    return shape_error(s, E0221, "`%s` takes bool, and this is %s", s->op->name, shape_text(s, 0));
+    return shape_error(s, E0221, "`%s` takes bool, and this is %s", op_word(s->op),
+                       shape_text(s, 0));
 }
 
 static bool shape_order(Shape *s)
 {
     if (s->n_args > 0 && shape_arg(s, 0)->dtype == BOOL)
-        return shape_error(s, E0221, "`%s` takes numbers, and this is %s", s->op->name,
+        return shape_error(s, E0221, "`%s` takes numbers, and this is %s", op_word(s->op),
                            shape_text(s, 0));
     return shape_compare(s);
 }

@@ -17,7 +17,7 @@ static bool random_shape(Shape *s)
     for (int i = 0; i < 2; i++)
         if (shape_arg(s, i)->rank != 0 || shape_arg(s, i)->dtype != I64)
             return shape_error(s, E0221, "`%s` takes the seed and the step as i64, not %s",
-                               s->op->name, shape_text(s, i));
+                               op_word(s->op), shape_text(s, i));
     return shape_declared(s);
 }
 
@@ -34,7 +34,7 @@ static bool real_shape(Shape *s)
     if (!random_shape(s))
         return false;
     return dtype_is_float(s->type.dtype) || shape_error(s, E0221, "`%s` gives floats, not %s",
-                                                        s->op->name, dtype_name(s->type.dtype));
+                                                        op_word(s->op), dtype_name(s->type.dtype));
 }
 
 /* 32 bits of the element; draw: 0, or 1 for a second one of the same element. */

@@ -43,17 +43,17 @@ static bool sum_shape(Shape *s)
     DType t = shape_arg(s, 0)->dtype;
     if (t == F16 || t == BF16)
         return shape_error(s, E0221, "`%s` is done in f32, and this is %s; cast it first",
-                           s->op->name, shape_text(s, 0));
+                           op_word(s->op), shape_text(s, 0));
     if (t != BOOL)
         return reduce_shape(s);
-    return shape_error(s, E0221, "`%s` takes numbers, and this is %s; cast it first", s->op->name,
-                       shape_text(s, 0));
+    return shape_error(s, E0221, "`%s` takes numbers, and this is %s; cast it first",
+                       op_word(s->op), shape_text(s, 0));
 }
 
 static bool none_to_choose(Shape *s, int axis)
 {
     return shape_error(s, E0223, "`%s` of axis %d of %s: there is no element to choose",
-                       s->op->name, axis, shape_text(s, 0));
+                       op_word(s->op), axis, shape_text(s, 0));
 }
 
 static bool extreme_shape(Shape *s)
@@ -271,13 +271,13 @@ static bool arg_shape(Shape *s)
     int axis = (int)s->attr[AXIS].i;
     int64_t extent = s->type.dim[axis];
     if (s->type.dtype == BOOL)
-        return shape_error(s, E0221, "`%s` takes numbers, and this is %s", s->op->name,
+        return shape_error(s, E0221, "`%s` takes numbers, and this is %s", op_word(s->op),
                            shape_text(s, 0));
     if (extent == 0)
         return none_to_choose(s, axis);
     if (extent > INT32_MAX)
-        return shape_error(s, E0911, "`%s` gives i32, too small for an axis of %lld", s->op->name,
-                           (long long)extent);
+        return shape_error(s, E0911, "`%s` gives i32, too small for an axis of %lld",
+                           op_word(s->op), (long long)extent);
     drop_axis(&s->type, axis);
     s->type.dtype = I32;
     return true;
@@ -340,8 +340,9 @@ static Val argmin_elem(Elem *e, Ref n, const KAff *idx)
     return arg_elem(e, n, idx, false);
 }
 
-static const char chosen_index[] = "its result is an index, which changes in steps; it may choose "
-                                   "(take_along, gather), or use a soft choice such as softmax";
+static const char chosen_index[] =
+    "its result is an index, which changes in steps; to choose among values take the index as one "
+    "(take_along, gather), or choose softly (softmax)";
 
 const Op op_argmax = {
     .name = "argmax",

@@ -26,7 +26,7 @@ static bool no_tuple(Shape *s)
 {
     if (shape_arg(s, 0)->rank >= 0)
         return true;
-    return shape_error(s, E0221, "`%s` takes no tuple", s->op->name);
+    return shape_error(s, E0221, "`%s` takes no tuple", op_word(s->op));
 }
 
 /* A view of one number repeated is that number repeated; of the same type as x: x. */

@@ -69,10 +69,11 @@ static void report(Sweep *s, Ref r)
     const Op *op = optab[op_of(s->g, r)];
     const Origin *o = node(s->g, r)->origin;
     const char *why = op->nondiff != NULL ? op->nondiff : "its result is not a float";
+    size_t reason = strcspn(why, ";"); /* what stands behind it is advice */
     Diag *d = diag_error(s->cx, E0410, o != NULL ? o->span : NO_SPAN,
-                         "no gradient can pass `%s`: %s", op->name, why);
+                         "no gradient can pass `%s`: %.*s", op_word(op), (int)reason, why);
     d->origin = o;
-    diag_help(s->cx, d, "say `stop_gradient` if none is wanted");
+    diag_help(s->cx, d, "say `stop_gradient` if none is wanted%s", why + reason);
     s->failed = true;
     for (int i = 0; i < node(s->g, r)->n_args; i++)
         go_on(s, arg(s->g, r, i));

@@ -125,8 +125,8 @@ START_TEST(reports_state_both_facts)
             "cannot multiply f32[3,2,5] by f32[4,5,2]: batch sizes 3 and 4 differ");
     refused(g_matmul(g, s, x),
             "cannot multiply f32 by f32[64,128]: `@` takes matrices, not scalars");
-    refused(g_add(g, x, y), "operands of `add` are f32[64,128] and f32[64,10]");
-    refused(g_add(g, x, h), "operands of `add` are f32[64,128] and f16[64,128]");
+    refused(g_add(g, x, y), "operands of `+` are f32[64,128] and f32[64,10]");
+    refused(g_add(g, x, h), "operands of `+` are f32[64,128] and f16[64,128]");
     refused(g_unary(g, OP_exp, i), "`exp` takes floats, and this is i32[4]");
     refused(g_reduce(g, OP_sum, x, 2, false), "f32[64,128] has no axis 2");
     refused(g_reshape(g, x, 2, (int64_t[]){64, 12}),
