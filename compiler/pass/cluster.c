@@ -22,6 +22,7 @@ typedef struct Build {
     bool *expanded;       /* read many times by one reader */
     bool *guarded;        /* only guarded assignments depend on it */
     bool *forced;         /* must be stored, found by a failed kernel */
+    bool *alone;          /* joins no other group, likewise */
     Ref *reader;          /* the only node that reads it, or NONE */
     bool *fresh;          /* made from a contraction's result that nothing else reads */
     float op_weight[N_OPS][N_DTYPES];
@@ -241,6 +242,15 @@ static int new_group(Build *b, Ref r, int32_t slot)
     if (slot >= 0 || c->stored[r])
         add_out(c, at, r, slot);
     return c->group.n - 1;
+}
+
+/* A group that copies what is in memory to a slot. */
+static void copy_group(Build *b, Ref r, int32_t slot, bool guarded)
+{
+    Clusters *c = b->c;
+    Group gr = {.kind = GROUP_LOOP, .anchor = r, .main = r, .guarded = guarded, .copies = true};
+    vec_push(c->arena, &c->group, gr);
+    add_out(c, &c->group.at[c->group.n - 1], r, slot);
 }
 
 /* The stored nodes that r's own computation reads. */
@@ -501,7 +511,7 @@ static void place_node(Build *b, Ref r, int32_t slot)
 {
     OpKind kind = optab[op_of(b->g, r)]->kind;
     int host = -1;
-    if (kind != OP_CONTRACT && kind != OP_OPAQUE && kind != OP_SCAN)
+    if (kind != OP_CONTRACT && kind != OP_OPAQUE && kind != OP_SCAN && !b->alone[r])
         host = find_host(b, r);
     if (host >= 0)
         join(b, r, slot, host);
@@ -544,7 +554,7 @@ static void make_groups(Build *b)
         for (int i = next_assign(g, r, 0); i >= 0; i = next_assign(g, r, i + 1)) {
             int32_t slot = g->root.at[i].slot;
             if (c->stored[r] && (ref_is_source(g, r) || op_of(g, r) == OP_pick))
-                new_group(b, r, slot);
+                copy_group(b, r, slot, b->guarded[r]);
             else if (c->stored[r])
                 add_out(c, &c->group.at[c->group_of[r]], r, slot);
             else
@@ -602,11 +612,17 @@ static bool lower_groups(Build *b)
         Group *gr = &b->c->group.at[i];
         if (group_lower(b->c, gr, &first) == FINE)
             continue;
-        if (first == NONE || b->c->stored[first])
-            first = gr->main;
-        assert(!b->forced[first] || !b->c->stored[first]);
-        b->forced[first] = true;
         again = true;
+        if (first != NONE && !b->c->stored[first]) {
+            b->forced[first] = true;
+            continue;
+        }
+        /* Each of its results can be computed, but not by one nest of loops. */
+        assert(gr->out.n + gr->private.n > 1);
+        for (int j = 0; j < gr->out.n; j++)
+            b->alone[gr->out.at[j].ref] = true;
+        for (int j = 0; j < gr->private.n; j++)
+            b->alone[gr->private.at[j]] = true;
     }
     return !again;
 }
@@ -668,7 +684,7 @@ static void edges_of(Build *b, Edges *es)
 }
 
 /* Kahn's algorithm; among what is ready, unguarded groups first, then the oldest. */
-static bool order_groups(Build *b)
+static bool order_groups(Build *b, bool **finished)
 {
     Clusters *c = b->c;
     Edges es = {0};
@@ -687,7 +703,7 @@ static bool order_groups(Build *b)
         int f = es.e.at[i].from;
         to[first[f] + fill[f]++] = es.e.at[i].to;
     }
-    bool *done = NEW_ARRAY(c->arena, bool, n);
+    bool *done = *finished = NEW_ARRAY(c->arena, bool, n);
     c->order.n = 0;
     for (int guarded = 0; guarded < 2; guarded++) {
         bool moved = true;
@@ -707,6 +723,38 @@ static bool order_groups(Build *b)
     return c->order.n == n;
 }
 
+/* Groups that overwrite what the others still read, each the other's: one of them keeps
+ * its results apart, and copies them when all have been read. */
+static void defer_slots(Build *b, const bool *done)
+{
+    Clusters *c = b->c;
+    int at = -1;
+    for (int i = 0; i < c->group.n && at < 0; i++)
+        for (int j = 0; j < c->group.at[i].out.n && !done[i]; j++)
+            if (c->group.at[i].out.at[j].slot >= 0 && !c->group.at[i].copies)
+                at = i;
+    assert(at >= 0);
+    int n = c->group.at[at].out.n;
+    for (int j = 0; j < n; j++) {
+        GroupOut o = c->group.at[at].out.at[j];
+        if (o.slot < 0)
+            continue;
+        copy_group(b, o.ref, o.slot, c->group.at[at].guarded);
+        bool stored = false;
+        for (int k = 0; k < j; k++)
+            stored |= c->group.at[at].out.at[k].ref == o.ref;
+        c->group.at[at].out.at[j].slot = stored ? -2 : -1;
+        c->stored[o.ref] = true;
+        c->group_of[o.ref] = at;
+    }
+    Group *gr = &c->group.at[at];
+    int kept = 0;
+    for (int j = 0; j < gr->out.n; j++)
+        if (gr->out.at[j].slot != -2)
+            gr->out.at[kept++] = gr->out.at[j];
+    gr->out.n = kept;
+}
+
 static void build_init(Build *b, Ctx *cx, Clusters *c)
 {
     int n = c->g->node.n;
@@ -718,6 +766,7 @@ static void build_init(Build *b, Ctx *cx, Clusters *c)
     b->expanded = NEW_ARRAY(c->arena, bool, n);
     b->guarded = NEW_ARRAY(c->arena, bool, n);
     b->forced = NEW_ARRAY(c->arena, bool, n);
+    b->alone = NEW_ARRAY(c->arena, bool, n);
     b->reader = NEW_ARRAY(c->arena, Ref, n);
     count_reads(b);
     find_guarded(b);
@@ -761,8 +810,12 @@ Clusters *cluster(Ctx *cx, const Graph *g, const Caps *caps, Arena *arena)
         drop_private(&b);
     } while (!lower_groups(&b));
     cluster_bodies(cx, c);
-    bool ordered = order_groups(&b);
-    assert(ordered);
-    (void)ordered;
+    bool *done;
+    while (!order_groups(&b, &done)) {
+        defer_slots(&b, done);
+        bool lowered = lower_groups(&b);
+        assert(lowered);
+        (void)lowered;
+    }
     return c;
 }

@@ -40,7 +40,7 @@ typedef struct Group {
     VEC(GroupOut) out;
     VEC(Ref) private;     /* stored nodes that only this group reads: they need no memory */
     bool guarded;         /* nothing but guarded assignments depends on it */
-    bool dead;            /* merged into another group */
+    bool copies;          /* its outs are in memory already: they only go to a slot */
     Kernel *kernel;
     VEC(GroupOperand) operand;
     Clusters *body;       /* GROUP_SCAN */

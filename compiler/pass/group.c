@@ -112,7 +112,7 @@ static void set_here(const Clusters *c, const Group *gr, Elem *e)
 {
     Ref *here = NEW_ARRAY(c->arena, Ref, gr->out.n + gr->private.n);
     int n = 0;
-    for (int i = 0; i < gr->out.n; i++)
+    for (int i = 0; i < gr->out.n && !gr->copies; i++)
         here[n++] = gr->out.at[i].ref;
     for (int i = 0; i < gr->private.n; i++)
         here[n++] = gr->private.at[i];

@@ -20,10 +20,12 @@ typedef struct Level {
     Place *place;      /* by Ref */
     Plan *plan;
     int32_t *value;    /* by Ref: PlanValue, or -1 */
+    int32_t *buffer_of; /* by PlanValue */
     int32_t *slot_value; /* by slot, entry level only */
     VEC(PlanValue) values;
     VEC(Ref) value_ref;
     struct Level **body; /* by step */
+    int32_t **carry;   /* by step of a scan, by carry: the value of one that no pick reads, or -1 */
     int32_t *swap;     /* body, by result: the value that holds another carry's old value, or -1 */
     Ref *result_of;    /* body, by Ref: nonzero if the node is written to result i: i + 1 */
 } Level;
@@ -159,6 +161,7 @@ static Level *level_new(Lowering *lo, Level *outer, const Clusters *c)
     l->value = NEW_ARRAY(lo->arena, int32_t, n);
     l->result_of = NEW_ARRAY(lo->arena, Ref, n);
     l->body = NEW_ARRAY(lo->arena, Level *, c->order.n);
+    l->carry = NEW_ARRAY(lo->arena, int32_t *, c->order.n);
     for (int i = 0; i < n; i++) {
         l->place[i].buffer = -1;
         l->value[i] = -1;
@@ -257,7 +260,7 @@ static void step_reads(Lowering *lo, Level *l, const Group *gr, PlanStep *s)
 {
     int n = gr->kind == GROUP_SCAN ? node(l->g, gr->anchor)->n_args : gr->operand.n;
     s->read = NEW_ARRAY(lo->arena, int32_t, n);
-    s->write = NEW_ARRAY(lo->arena, int32_t, gr->out.n);
+    s->write = NEW_ARRAY(lo->arena, int32_t, gr->out.n + n);
     for (int i = 0; i < n; i++) {
         if (gr->kind == GROUP_SCAN)
             push_unique(s->read, &s->n_reads, value_of(l, arg(l->g, gr->anchor, i)));
@@ -304,6 +307,32 @@ static void step_inplace(Lowering *lo, Level *l, const Group *gr, PlanStep *s)
     }
 }
 
+static Ref pick_of(const Group *gr, const Graph *g, int64_t i)
+{
+    for (int j = 0; j < gr->out.n; j++)
+        if (op_of(g, gr->out.at[j].ref) == OP_pick && attr(g, gr->out.at[j].ref, 0)->i == i)
+            return gr->out.at[j].ref;
+    return NONE;
+}
+
+/* A carry needs memory though nobody asks for its last value. */
+static void make_carries(Lowering *lo, Level *l, const Group *gr, int at)
+{
+    int64_t carries = attr(l->g, gr->anchor, SCAN_CARRIES)->i;
+    l->carry[at] = NEW_ARRAY(lo->arena, int32_t, carries);
+    for (int64_t i = 0; i < carries; i++) {
+        l->carry[at][i] = -1;
+        if (pick_of(gr, l->g, i) != NONE)
+            continue;
+        Ref init = arg(l->g, gr->anchor, (int)i);
+        PlanValue v = {.name = arena_printf(lo->arena, "scan.%u carry %d", gr->anchor, (int)i),
+                       .role = ROLE_ACTIVATION, .offset = -1,
+                       .bytes = type_bytes(type_of(l->g, init)),
+                       .origin = node(l->g, gr->anchor)->origin};
+        l->carry[at][i] = add_value(lo, l, init, v);
+    }
+}
+
 static const char *step_label(Lowering *lo, const Level *l, const Group *gr)
 {
     const char *path = origin_path(lo->arena, node(l->g, gr->anchor)->origin);
@@ -329,6 +358,8 @@ static void make_step(Lowering *lo, Level *l, int at)
         s->bytes_moved = c.bytes_read + c.bytes_written;
     }
     if (gr->kind == GROUP_SCAN) {
+        for (int64_t i = 0; i < attr(l->g, gr->anchor, SCAN_CARRIES)->i; i++)
+            push_unique(s->write, &s->n_writes, l->carry[at][i]);
         l->body[at] = lower_body(lo, l, gr);
         s->workspace = l->body[at]->plan->peak;
     }
@@ -361,6 +392,8 @@ static void make_plan(Lowering *lo, Level *l, int64_t base)
         for (int j = 0; j < gr->out.n; j++)
             if (gr->out.at[j].slot < 0)
                 make_value(lo, l, gr->out.at[j].ref);
+        if (gr->kind == GROUP_SCAN)
+            make_carries(lo, l, gr, i);
     }
     for (int i = 0; i < p->n_steps; i++)
         make_step(lo, l, i);
@@ -477,7 +510,8 @@ static Level *lower_body(Lowering *lo, Level *outer, const Group *gr)
     int n = count_results(l->g);
     for (int i = 0; i < n; i++) {
         Ref r = result_root(l->g, i)->ref;
-        if (l->result_of[r] == 0 && writes_direct(l->c, r, i, carries))
+        bool wanted = i < carries || pick_of(gr, outer->g, i) != NONE;
+        if (l->result_of[r] == 0 && wanted && writes_direct(l->c, r, i, carries))
             l->result_of[r] = (Ref)i + 1;
     }
     make_swaps(lo, l, n, carries);
@@ -530,6 +564,7 @@ static void place_sources(Lowering *lo, Level *l)
 static void place_values(Lowering *lo, Level *l, int64_t at)
 {
     l->offset = at;
+    l->buffer_of = NEW_ARRAY(lo->arena, int32_t, l->values.n);
     for (int i = 0; i < l->plan->n_ranges; i++) {
         const PlanRange *rg = &l->plan->range[i];
         Ref r = l->value_ref.at[rg->value];
@@ -538,15 +573,17 @@ static void place_values(Lowering *lo, Level *l, int64_t at)
         const PlanValue *v = &l->plan->value[rg->value];
         int32_t b = add_buffer(lo->p, v->name, v->role, type_of(l->g, r), at + rg->offset);
         lo->p->buffer.at[b].origin = v->origin;
-        l->place[r].buffer = b;
+        l->buffer_of[rg->value] = b;
+        if (l->value[r] == rg->value)
+            l->place[r].buffer = b;
     }
     /* Values that share storage on purpose name one buffer as its owner. */
     for (int i = 0; i < l->plan->n_ranges; i++) {
         const PlanRange *rg = &l->plan->range[i];
         Ref r = l->value_ref.at[rg->value];
-        Ref s = l->value_ref.at[l->plan->range[rg->storage].value];
-        if (r != NONE && s != NONE)
-            lo->p->buffer.at[l->place[r].buffer].storage = l->place[s].buffer;
+        int32_t s = l->plan->range[rg->storage].value;
+        if (r != NONE && l->value_ref.at[s] != NONE)
+            lo->p->buffer.at[l->buffer_of[rg->value]].storage = l->buffer_of[s];
     }
 }
 
@@ -653,7 +690,7 @@ static void keep_carries(Lowering *lo, Level *l, Level *b, Ref scan, const Place
     int n = count_results(b->g);
     for (int i = 0; i < n; i++) {
         int64_t old = old_carry(b->g, i, carries);
-        if (old < 0 || old == i)
+        if (old < 0 || old == i || pick[i].buffer < 0)
             continue;
         const Type *t = type_of(b->g, result_root(b->g, i)->ref);
         Place to = result_place(l, scan, pick, i, t);
@@ -672,21 +709,13 @@ static void copy_results(Lowering *lo, Level *l, Level *b, Ref scan, const Place
     for (int i = 0; i < n; i++) {
         Ref r = result_root(b->g, i)->ref;
         bool old = old_carry(b->g, i, carries) >= 0;
-        if (b->result_of[r] == (Ref)i + 1 || (old && b->swap[i] < 0))
+        if (b->result_of[r] == (Ref)i + 1 || (old && b->swap[i] < 0) || pick[i].buffer < 0)
             continue;
         const Type *t = type_of(b->g, r);
         Place from = old ? swap[i] : place_of(lo, b, r);
         Place to = result_place(l, scan, pick, i, t);
         call_copy(lo, cs, &from, &to, t, node(l->g, scan)->origin);
     }
-}
-
-static Ref pick_of(const Group *gr, const Graph *g, int i)
-{
-    for (int j = 0; j < gr->out.n; j++)
-        if (op_of(g, gr->out.at[j].ref) == OP_pick && attr(g, gr->out.at[j].ref, 0)->i == i)
-            return gr->out.at[j].ref;
-    return NONE;
 }
 
 static void call_scan(Lowering *lo, Level *l, Calls *cs, const Group *gr, int step)
@@ -697,15 +726,19 @@ static void call_scan(Lowering *lo, Level *l, Calls *cs, const Group *gr, int st
     int n = count_results(b->g);
     Place *pick = NEW_ARRAY(lo->arena, Place, n);
     for (int i = 0; i < n; i++) {
+        pick[i].buffer = -1;
         Ref r = pick_of(gr, l->g, i);
-        assert(r != NONE);
-        pick[i] = place_of(lo, l, r);
+        if (r != NONE)
+            pick[i] = place_of(lo, l, r);
+        else if (i < at[SCAN_CARRIES].i)
+            pick[i] = (Place){.buffer = l->buffer_of[l->carry[step][i]]};
         if (i < at[SCAN_CARRIES].i) {
             Place init = place_of(lo, l, arg(l->g, gr->anchor, i));
             const Buffer *from = &lo->p->buffer.at[init.buffer];
             const Buffer *to = &lo->p->buffer.at[pick[i].buffer];
             if (from->offset < 0 || from->offset != to->offset || init.base != pick[i].base)
-                call_copy(lo, cs, &init, &pick[i], type_of(l->g, r), s->origin);
+                call_copy(lo, cs, &init, &pick[i],
+                          type_of(l->g, arg(l->g, gr->anchor, i)), s->origin);
         }
     }
     place_values(lo, b, s->workspace_offset + l->offset);
