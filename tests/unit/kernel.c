@@ -207,7 +207,7 @@ enum { N_REAL = sizeof real / sizeof real[0] };
 
 static bool same(double x, double y)
 {
-    return isnan(x) ? isnan(y) : x == y && signbit(x) == signbit(y);
+    return isnan(x) ? isnan(y) : x == y && !signbit(x) == !signbit(y);
 }
 
 START_TEST(floats)

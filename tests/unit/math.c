@@ -74,7 +74,7 @@ static double error_f32(float got, double exact)
     if (isnan(exact) || isnan(got))
         return isnan(exact) && isnan(got) ? 0 : INFINITY;
     if (exact == 0 && got == 0)
-        return signbit(got) == signbit(exact) ? 0 : INFINITY;
+        return !signbit(got) == !signbit(exact) ? 0 : INFINITY;
     if (isinf(got) || isinf((float)exact))
         return got == (float)exact ? 0 : fabs(exact) > 3.4028234e38 ? 1 : INFINITY;
     int e = exact == 0 ? -126 : ilogb(exact);
@@ -86,7 +86,7 @@ static double error_f64(double got, long double exact)
     if (isnan((double)exact) || isnan(got))
         return isnan((double)exact) && isnan(got) ? 0 : INFINITY;
     if (exact == 0 && got == 0)
-        return signbit(got) == signbit(exact) ? 0 : INFINITY;
+        return !signbit(got) == !signbit(exact) ? 0 : INFINITY;
     if (isinf(got) || isinf((double)exact))
         return got == (double)exact ? 0 : fabsl(exact) > 1.797693134862315e308L ? 1 : INFINITY;
     int e = exact == 0 ? -1022 : ilogbl(exact);
