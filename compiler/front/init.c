@@ -76,14 +76,14 @@ static uint64_t draw_key(Build *b)
  * iteration to iteration. */
 static Ref scan_step(Build *b, Level *l)
 {
-    static const int64_t odd = 0x5851f42d4c957f2d;
+    static const int64_t far = INT32_MAX; /* more than a scan has iterations */
     if (l->draw_step != NONE)
         return l->draw_step;
     Ref outer = l->outer == NULL ? step_value(b) : scan_step(b, l->outer);
     Ref step = capture(b, l, l->around, outer);
     if (l->index == NONE) /* the body of a vjp: it runs once */
         return l->draw_step = step;
-    Ref times = g_const_int(l->body, I64, odd);
+    Ref times = g_const_int(l->body, I64, far);
     Ref spread = g_mul(l->body, step, times);
     Ref index = g_cast(l->body, I64, l->index);
     Ref one = g_const_int(l->body, I64, 1);

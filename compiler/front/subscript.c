@@ -64,13 +64,13 @@ static bool in_range(Build *b, int64_t i, int64_t n, Span span, const char *of)
 
 /* ---- lists --------------------------------------------------------------------- */
 
-static const Value *list_part(Build *b, const Value *v, const Subscript *s)
+/* `at`: the value of the index, for SUBSCRIPT_AT. */
+static const Value *list_part(Build *b, const Value *v, const Subscript *s, const Value *at)
 {
+    int64_t i;
     if (s->kind == SUBSCRIPT_ELLIPSIS)
         return v;
     if (s->kind == SUBSCRIPT_AT) {
-        int64_t i;
-        const Value *at = eval(b, s->at);
         if (!want_int(b, at, s->span, "the index of a list", &i) ||
             !in_range(b, i, v->n, s->span, value_kind_text(v)))
             return &value_poison;
@@ -85,20 +85,6 @@ static const Value *list_part(Build *b, const Value *v, const Subscript *s)
         part[i] = v->item[r.start + i * r.step];
     v = value_items(&b->arena, v->kind, part, (int)r.size);
     arena_reset(&b->cx->scratch, mark);
-    return v;
-}
-
-static const Value *list_subscript(Build *b, const Value *v, const Expr *e)
-{
-    for (int i = 0; i < e->index.subscript.n; i++) {
-        const Subscript *s = &e->index.subscript.at[i];
-        if (!value_is_items(v)) {
-            if (v->kind != VALUE_POISON)
-                complain(b, E0206, s->span, "%s has no parts", value_kind_text(v));
-            return &value_poison;
-        }
-        v = list_part(b, v, s);
-    }
     return v;
 }
 
@@ -309,6 +295,38 @@ static const Value *tensor_subscript(Build *b, const Value *v, const Expr *e)
         return &value_poison;
     at(b, e->span);
     return made(b, gather_axis(b, x, p.index, p.index_axis));
+}
+
+/* A list of numbers read by an index tensor. */
+static const Value *list_rows(Build *b, const Value *v, const Value *index, const Subscript *s,
+                              const Expr *e)
+{
+    Ref table = want_tensor(b, v, e->index.base->span, F32);
+    if (table == NONE)
+        return &value_poison;
+    Plan p = {.x = table};
+    if (!subscript_tensor(b, index, s, &p) ||
+        !index_range(b, p.index, v->n, s->span, e->index.base->span))
+        return &value_poison;
+    at(b, e->span);
+    return made(b, g_gather(b->g, table, p.index));
+}
+
+static const Value *list_subscript(Build *b, const Value *v, const Expr *e)
+{
+    for (int i = 0; i < e->index.subscript.n; i++) {
+        const Subscript *s = &e->index.subscript.at[i];
+        const Value *index = s->kind == SUBSCRIPT_AT ? eval(b, s->at) : NULL;
+        if (!value_is_items(v)) {
+            if (v->kind != VALUE_POISON)
+                complain(b, E0206, s->span, "%s has no parts", value_kind_text(v));
+            return &value_poison;
+        }
+        if (index != NULL && index->kind == VALUE_TENSOR && e->index.subscript.n == 1)
+            return list_rows(b, v, index, s, e);
+        v = list_part(b, v, s, index);
+    }
+    return v;
 }
 
 const Value *eval_subscript(Build *b, const Expr *e)
