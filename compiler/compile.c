@@ -15,6 +15,16 @@ const char *entry_name(EntryKind e)
     return name[e];
 }
 
+static void dump_tree(Ctx *cx, const Ast *ast)
+{
+    Text t;
+    if (cx->dump == NULL || strcmp(cx->dump, "ast") != 0)
+        return;
+    text_init(&t, &cx->scratch);
+    ast_print(&t, ast);
+    fputs(t.at, cx->dump_to);
+}
+
 /* Verifies a graph where asked, and prints it under --dump=NAME. */
 static bool inspect(Ctx *cx, const char *stage, const Graph *g)
 {
@@ -62,6 +72,7 @@ bool compile_graphs(Ctx *cx, int32_t source, const Options *o, bool primal_only,
     Ast *ast = parse(cx, source);                   /* .model text -> tree              */
     if (ast == NULL)
         return false;
+    dump_tree(cx, ast);
     out->model = model_open(cx, ast, o->define, o->n_defines, out->arena);
     if (out->model == NULL)
         return false;

@@ -88,7 +88,9 @@ static int first_pass(Sealer *z)
         if (status != GRADC_OK)
             return status;
         int64_t bad = -1;
-        if ((z->how->flags & GRADC_ALLOW_NONFINITE) == 0)
+        /* A run-time scalar is NaN where the caller has not set it (lr: the schedule's). */
+        bool scalar = z->s->m->tensors[z->s->index[k]].role == GRADC_SCALAR;
+        if ((z->how->flags & GRADC_ALLOW_NONFINITE) == 0 && !scalar)
             bad = gr_nonfinite(x->dtype, z->buffer, x->elems);
         if (bad >= 0)
             return gr_fail_at(z->e, GRADC_NONFINITE, bad,
