@@ -26,7 +26,7 @@ typedef struct Level {
     VEC(Ref) value_ref;
     struct Level **body; /* by step */
     int32_t **carry;   /* by step of a scan, by carry: the value of one that no pick reads, or -1 */
-    int32_t *swap;     /* body, by result: the value that holds another carry's old value, or -1 */
+    int32_t **swap;    /* likewise: the value that keeps what another carry was, or -1 */
     Ref *result_of;    /* body, by Ref: nonzero if the node is written to result i: i + 1 */
 } Level;
 
@@ -162,6 +162,7 @@ static Level *level_new(Lowering *lo, Level *outer, const Clusters *c)
     l->result_of = NEW_ARRAY(lo->arena, Ref, n);
     l->body = NEW_ARRAY(lo->arena, Level *, c->order.n);
     l->carry = NEW_ARRAY(lo->arena, int32_t *, c->order.n);
+    l->swap = NEW_ARRAY(lo->arena, int32_t *, c->order.n);
     for (int i = 0; i < n; i++) {
         l->place[i].buffer = -1;
         l->value[i] = -1;
@@ -214,7 +215,8 @@ static void make_value(Lowering *lo, Level *l, Ref r)
 {
     if (l->value[r] >= 0 || l->result_of[r] != 0)
         return;
-    const Root *root = l->outer == NULL ? root_of(l->g, r) : NULL;
+    /* A body's results are read after its last step, too. */
+    const Root *root = root_of(l->g, r);
     PlanValue v = {.name = value_name(lo, l, r, root), .role = role_of(root),
                    .bytes = type_bytes(type_of(l->g, r)), .offset = -1,
                    .to_end = root != NULL, .origin = node(l->g, r)->origin};
@@ -260,7 +262,7 @@ static void step_reads(Lowering *lo, Level *l, const Group *gr, PlanStep *s)
 {
     int n = gr->kind == GROUP_SCAN ? node(l->g, gr->anchor)->n_args : gr->operand.n;
     s->read = NEW_ARRAY(lo->arena, int32_t, n);
-    s->write = NEW_ARRAY(lo->arena, int32_t, gr->out.n + n);
+    s->write = NEW_ARRAY(lo->arena, int32_t, gr->out.n + 2 * n);
     for (int i = 0; i < n; i++) {
         if (gr->kind == GROUP_SCAN)
             push_unique(s->read, &s->n_reads, value_of(l, arg(l->g, gr->anchor, i)));
@@ -315,21 +317,55 @@ static Ref pick_of(const Group *gr, const Graph *g, int64_t i)
     return NONE;
 }
 
-/* A carry needs memory though nobody asks for its last value. */
+static const Root *result_root(const Graph *body, int i)
+{
+    int n = 0;
+    for (int j = 0; j < body->root.n; j++)
+        if (body->root.at[j].kind == ROOT_RESULT && n++ == i)
+            return &body->root.at[j];
+    return NULL;
+}
+
+static int count_results(const Graph *body)
+{
+    int n = 0;
+    while (result_root(body, n) != NULL)
+        n++;
+    return n;
+}
+
+/* The carry whose old value is result i, or -1. */
+static int64_t old_carry(const Graph *body, int i, int64_t carries)
+{
+    Ref r = result_root(body, i)->ref;
+    if (op_of(body, r) != OP_arg || attr(body, r, 0)->i >= carries)
+        return -1;
+    return attr(body, r, 0)->i;
+}
+
+static int32_t scan_value(Lowering *lo, Level *l, Ref scan, int64_t i, const char *what)
+{
+    Ref init = arg(l->g, scan, (int)i);
+    PlanValue v = {.name = arena_printf(lo->arena, "scan.%u %s %d", scan, what, (int)i),
+                   .role = ROLE_ACTIVATION, .offset = -1,
+                   .bytes = type_bytes(type_of(l->g, init)),
+                   .origin = node(l->g, scan)->origin};
+    return add_value(lo, l, init, v);
+}
+
+/* A carry needs memory though nobody asks for its last value; one that takes another's
+ * old value needs that kept through an iteration. */
 static void make_carries(Lowering *lo, Level *l, const Group *gr, int at)
 {
     int64_t carries = attr(l->g, gr->anchor, SCAN_CARRIES)->i;
     l->carry[at] = NEW_ARRAY(lo->arena, int32_t, carries);
+    l->swap[at] = NEW_ARRAY(lo->arena, int32_t, carries);
     for (int64_t i = 0; i < carries; i++) {
-        l->carry[at][i] = -1;
-        if (pick_of(gr, l->g, i) != NONE)
-            continue;
-        Ref init = arg(l->g, gr->anchor, (int)i);
-        PlanValue v = {.name = arena_printf(lo->arena, "scan.%u carry %d", gr->anchor, (int)i),
-                       .role = ROLE_ACTIVATION, .offset = -1,
-                       .bytes = type_bytes(type_of(l->g, init)),
-                       .origin = node(l->g, gr->anchor)->origin};
-        l->carry[at][i] = add_value(lo, l, init, v);
+        int64_t from = old_carry(gr->body->g, (int)i, carries);
+        bool unread = pick_of(gr, l->g, i) == NONE;
+        l->carry[at][i] = unread ? scan_value(lo, l, gr->anchor, i, "carry") : -1;
+        bool swaps = from >= 0 && from != i;
+        l->swap[at][i] = swaps ? scan_value(lo, l, gr->anchor, i, "old carry") : -1;
     }
 }
 
@@ -358,8 +394,10 @@ static void make_step(Lowering *lo, Level *l, int at)
         s->bytes_moved = c.bytes_read + c.bytes_written;
     }
     if (gr->kind == GROUP_SCAN) {
-        for (int64_t i = 0; i < attr(l->g, gr->anchor, SCAN_CARRIES)->i; i++)
+        for (int64_t i = 0; i < attr(l->g, gr->anchor, SCAN_CARRIES)->i; i++) {
             push_unique(s->write, &s->n_writes, l->carry[at][i]);
+            push_unique(s->write, &s->n_writes, l->swap[at][i]);
+        }
         l->body[at] = lower_body(lo, l, gr);
         s->workspace = l->body[at]->plan->peak;
     }
@@ -405,23 +443,6 @@ static void make_plan(Lowering *lo, Level *l, int64_t base)
 }
 
 /* ---- bodies of scans -------------------------------------------------------- */
-
-static const Root *result_root(const Graph *body, int i)
-{
-    int n = 0;
-    for (int j = 0; j < body->root.n; j++)
-        if (body->root.at[j].kind == ROOT_RESULT && n++ == i)
-            return &body->root.at[j];
-    return NULL;
-}
-
-static int count_results(const Graph *body)
-{
-    int n = 0;
-    while (result_root(body, n) != NULL)
-        n++;
-    return n;
-}
 
 static bool reads_arg(const Clusters *c, const Group *gr, int64_t i)
 {
@@ -478,31 +499,6 @@ static bool writes_direct(const Clusters *c, Ref r, int i, int64_t carries)
     return overwrites_carry(c, own, r, i);
 }
 
-/* The carry whose old value is result i, or -1. */
-static int64_t old_carry(const Graph *body, int i, int64_t carries)
-{
-    Ref r = result_root(body, i)->ref;
-    if (op_of(body, r) != OP_arg || attr(body, r, 0)->i >= carries)
-        return -1;
-    return attr(body, r, 0)->i;
-}
-
-/* A carry that takes another one's old value needs it kept through the iteration. */
-static void make_swaps(Lowering *lo, Level *l, int n, int64_t carries)
-{
-    l->swap = NEW_ARRAY(lo->arena, int32_t, n);
-    for (int i = 0; i < n; i++) {
-        int64_t from = old_carry(l->g, i, carries);
-        l->swap[i] = -1;
-        if (i >= carries || from < 0 || from == i)
-            continue;
-        Ref r = result_root(l->g, i)->ref;
-        PlanValue v = {.name = "old carry", .role = ROLE_STAGING, .offset = -1, .to_end = true,
-                       .bytes = type_bytes(type_of(l->g, r))};
-        l->swap[i] = add_value(lo, l, NONE, v);
-    }
-}
-
 static Level *lower_body(Lowering *lo, Level *outer, const Group *gr)
 {
     Level *l = level_new(lo, outer, gr->body);
@@ -514,7 +510,6 @@ static Level *lower_body(Lowering *lo, Level *outer, const Group *gr)
         if (l->result_of[r] == 0 && wanted && writes_direct(l->c, r, i, carries))
             l->result_of[r] = (Ref)i + 1;
     }
-    make_swaps(lo, l, n, carries);
     make_plan(lo, l, 0);
     return l;
 }
@@ -543,7 +538,7 @@ static Place place_of(const Lowering *lo, const Level *l, Ref r)
 static int32_t literal_buffer(Lowering *lo, const Level *l, Ref r)
 {
     int32_t b = add_buffer(lo->p, "literal", ROLE_CONSTANT, type_of(l->g, r), -1);
-    lo->p->buffer.at[b].literal = attr(l->g, r, 0)->data;
+    lo->p->buffer.at[b].literal = attr(l->g, r, op_attr(&op_literal, "data"))->data;
     return b;
 }
 
@@ -672,19 +667,9 @@ static Place result_place(const Level *l, Ref scan, const Place *pick, int i, co
     return slice_of(pick[i], l->depth, type_elems(t), at[SCAN_COUNT].i, at[SCAN_DOWN].i != 0);
 }
 
-static Place swap_place(Lowering *lo, Level *b, int i, const Type *t)
-{
-    Place pl = {.buffer = -1};
-    for (int r = 0; r < b->plan->n_ranges; r++)
-        if (b->plan->range[r].value == b->swap[i])
-            pl.buffer = add_buffer(lo->p, "old carry", ROLE_ACTIVATION, t,
-                                   b->offset + b->plan->range[r].offset);
-    return pl;
-}
-
 /* Before an iteration overwrites the carries: old values that are results themselves. */
 static void keep_carries(Lowering *lo, Level *l, Level *b, Ref scan, const Place *pick,
-                         Place *swap, Calls *cs)
+                         const Place *swap, Calls *cs)
 {
     int64_t carries = node(l->g, scan)->attr[SCAN_CARRIES].i;
     int n = count_results(b->g);
@@ -695,7 +680,7 @@ static void keep_carries(Lowering *lo, Level *l, Level *b, Ref scan, const Place
         const Type *t = type_of(b->g, result_root(b->g, i)->ref);
         Place to = result_place(l, scan, pick, i, t);
         if (i < carries)
-            to = swap[i] = swap_place(lo, b, i, t);
+            to = swap[i];
         call_copy(lo, cs, &pick[old], &to, t, node(l->g, scan)->origin);
     }
 }
@@ -709,7 +694,7 @@ static void copy_results(Lowering *lo, Level *l, Level *b, Ref scan, const Place
     for (int i = 0; i < n; i++) {
         Ref r = result_root(b->g, i)->ref;
         bool old = old_carry(b->g, i, carries) >= 0;
-        if (b->result_of[r] == (Ref)i + 1 || (old && b->swap[i] < 0) || pick[i].buffer < 0)
+        if (b->result_of[r] == (Ref)i + 1 || (old && swap[i].buffer < 0) || pick[i].buffer < 0)
             continue;
         const Type *t = type_of(b->g, r);
         Place from = old ? swap[i] : place_of(lo, b, r);
@@ -724,9 +709,11 @@ static void call_scan(Lowering *lo, Level *l, Calls *cs, const Group *gr, int st
     const PlanStep *s = &l->plan->step[step];
     const Attr *at = node(l->g, gr->anchor)->attr;
     int n = count_results(b->g);
-    Place *pick = NEW_ARRAY(lo->arena, Place, n);
+    Place *pick = NEW_ARRAY(lo->arena, Place, n), *swap = NEW_ARRAY(lo->arena, Place, n);
     for (int i = 0; i < n; i++) {
-        pick[i].buffer = -1;
+        pick[i].buffer = swap[i].buffer = -1;
+        if (i < at[SCAN_CARRIES].i && l->swap[step][i] >= 0)
+            swap[i].buffer = l->buffer_of[l->swap[step][i]];
         Ref r = pick_of(gr, l->g, i);
         if (r != NONE)
             pick[i] = place_of(lo, l, r);
@@ -745,7 +732,6 @@ static void call_scan(Lowering *lo, Level *l, Calls *cs, const Group *gr, int st
     place_sources(lo, b);
     place_body(lo, l, b, gr->anchor, pick);
     Calls body = {0};
-    Place *swap = NEW_ARRAY(lo->arena, Place, n);
     keep_carries(lo, l, b, gr->anchor, pick, swap, &body);
     emit_level(lo, b, &body);
     copy_results(lo, l, b, gr->anchor, pick, swap, &body);
