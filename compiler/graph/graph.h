@@ -307,6 +307,7 @@ Ref g_custom_vjp(Graph *g, Graph *rule, Ref y, const Ref *xs, int n_xs, int acti
 
 /* True if every element of x is the same known number (a constant, or a view of one). */
 bool const_value(const Graph *g, Ref x, double *value);
+Ref repeated_scalar(const Graph *g, Ref x);               /* the scalar that x repeats, or NONE */
 bool const_is(const Graph *g, Ref x, double value);       /* -0 is 0: see const_is_zero */
 bool const_is_zero(const Graph *g, Ref x, bool negative); /* an integer 0 has no sign */
 

@@ -368,6 +368,13 @@ bool const_value(const Graph *g, Ref x, double *value)
     return true;
 }
 
+Ref repeated_scalar(const Graph *g, Ref x)
+{
+    while (op_of(g, x) == OP_broadcast || op_of(g, x) == OP_reshape)
+        x = arg(g, x, 0);
+    return rank(g, x) == 0 ? x : NONE;
+}
+
 bool const_is(const Graph *g, Ref x, double value)
 {
     double is;
