@@ -91,6 +91,40 @@ static inline Kernel *make_conv_forward(Arena *arena, const Conv *c, bool bytes)
     return k;
 }
 
+/* As conv_forward, of max(x * scale[i], 0.5) in the middle of padding: a chain that a select
+ * cuts off where its loads are outside of their bounds. */
+static inline Kernel *make_conv_chain(Arena *arena, const Conv *c)
+{
+    Kernel *k = kernel_new(arena, K_CONTRACT, "conv_chain");
+    int64_t o = conv_out(c), kk = c->kernel, in = c->size;
+    int y = k_buf(k, F32, c->batch * c->out * o * o, K_OUT);
+    int w = k_buf(k, F32, c->out * c->in * kk * kk, K_IN);
+    int x = k_buf(k, F32, c->batch * c->in * in * in, K_IN), s = k_buf(k, F32, c->in, K_IN);
+    Val z = k_dim(k, K_B, c->batch), m = k_dim(k, K_M, c->out);
+    Val h = k_dim(k, K_N, o), v = k_dim(k, K_N, o);
+    Val i = k_dim(k, K_K, c->in), r = k_dim(k, K_K, kk), q = k_dim(k, K_K, kk);
+    k_section_a(k);
+    KAff at = k_aff_add(at2(m, c->in * kk * kk, i, kk * kk), at2(r, kk, q, 1));
+    Val a = k_load(k, w, at);
+    k_section_b(k, a);
+    KAff row = k_aff_offset(at2(h, c->stride, r, c->dilation), -c->pad);
+    KAff col = k_aff_offset(at2(v, c->stride, q, c->dilation), -c->pad);
+    KBound bound[] = {{row, 0, in}, {col, 0, in}};
+    at = k_aff_add(at2(z, c->in * in * in, i, in * in), k_aff_add(k_aff_scale(row, in), col));
+    Val b = k_load_bounded(k, x, at, bound, 2, 0);
+    b = k_binary(k, KI_MUL, b, k_load_bounded(k, s, k_aff_val(i, 1), bound, 2, 0));
+    b = k_binary(k, KI_MAX, b, k_const(k, F32, 0.5));
+    Val zero = k_const_int(k, I64, 0), end = k_const_int(k, I64, in);
+    Val ri = k_index(k, I64, row), ci = k_index(k, I64, col);
+    Val ok = k_binary(k, KI_AND, k_binary(k, KI_LE, zero, ri), k_binary(k, KI_LT, ri, end));
+    ok = k_binary(k, KI_AND, ok, k_binary(k, KI_LE, zero, ci));
+    ok = k_binary(k, KI_AND, ok, k_binary(k, KI_LT, ci, end));
+    Val sum = k_epilogue(k, k_select(k, ok, b, k_const(k, F32, -1)), F32, 0);
+    k_store(k, y, k_aff_add(at2(z, c->out * o * o, m, o * o), at2(h, o, v, 1)), sum);
+    k_finish(k);
+    return k;
+}
+
 /* dx[b,i,h,w] = sum over o, u, v of W[o,i,u,v] dy[b,o,h+p-u*d,w+p-v*d]; stride 1. */
 static inline Kernel *make_conv_data(Arena *arena, const Conv *c)
 {

@@ -83,7 +83,7 @@ static void check_assembly(const char *cpu, const char *triple, const char *wide
         ck_assert_msg(!(tile && vector && stack), "%s spills: %s", cpu, i);
         used += tile && strstr(i, wide) != NULL;
     }
-    ck_assert_msg(tiles >= 5 && used > 20, "%s: %d tiles, %d of %s", cpu, tiles, used, wide);
+    ck_assert_msg(tiles >= 5 && used > 10, "%s: %d tiles, %d of %s", cpu, tiles, used, wide);
     ctx_free(&cx);
     arena_free(&arena);
 }

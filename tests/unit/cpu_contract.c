@@ -54,6 +54,7 @@ static void add_convolutions(Kernels *s)
     for (int i = 0; i < 9; i++) {
         add(s, make_conv_forward(&arena, &conv[i], false));
         add(s, make_conv_forward(&arena, &conv[i], true));
+        add(s, make_conv_chain(&arena, &conv[i]));
         if (conv[i].stride == 1)
             add(s, make_conv_data(&arena, &conv[i]));
         add(s, make_conv_weight(&arena, &conv[i], 0));

@@ -19,6 +19,14 @@ static Lv offset(Con *c, Lv elems)
     return ir_mul(c->ir, elems, c->p->es);
 }
 
+static void store_packed(Con *c, Lv x, Lv dst, Lv at)
+{
+    Lv p = ir_at_byte(c->ir, dst, offset(c, at));
+    Lv store = LLVMBuildStore(c->ir->b, x, p);
+    LLVMSetAlignment(store, (unsigned)c->p->es);
+    gen_mark_scratch(c->ir, store);
+}
+
 /* ---- a loop over k with the sub-indices of k as its digits -------------------- */
 
 typedef struct KLoop {
@@ -71,7 +79,7 @@ static void pack_scalar(Con *c, Side *s, int width, Lv r0, Lv count, Lv k0, Lv k
     walk_set(&s->free, &c->g, row);
     walk_set(&s->k, &c->g, k.digit);
     Lv at = ir_add(ir, ir_mul(ir, k.l.i, width), r.i);
-    ir_store(ir, value_of(c, s), ir_at_byte(ir, dst, offset(c, at)), c->p->es);
+    store_packed(c, value_of(c, s), dst, at);
     close_k(c, &s->k, &k, ir_int(ir, 1));
     ir_loop_end(ir, &r);
 }
@@ -145,7 +153,7 @@ static void pack_strips(Con *c, Side *s, int width, Strip *strip, bool partial, 
         Lv x = joined ? strip_joined(c, s, &strip[j], &k)
                       : strip_value(c, s, strip[j].here, &k, partial ? strip[j].live : NULL);
         Lv at = ir_add(ir, ir_mul(ir, k.l.i, width), ir_int(ir, j * lanes));
-        ir_store(ir, x, ir_at_byte(ir, dst, offset(c, at)), c->p->es);
+        store_packed(c, x, dst, at);
     }
     close_k(c, &s->k, &k, ir_int(ir, 1));
     gen_scalar(&c->g);
@@ -252,7 +260,7 @@ static void pack_k_group(Con *c, Side *s, int width, Lv row[][K_MAX_DIMS], KLoop
     for (int j = 0; j < lanes; j++)
         for (int g = 0; g < groups; g++) {
             Lv at = ir_add(ir, ir_mul(ir, k->l.i, width), ir_int(ir, j * width + g * lanes));
-            ir_store(ir, x[g * lanes + j], ir_at_byte(ir, dst, offset(c, at)), c->p->es);
+            store_packed(c, x[g * lanes + j], dst, at);
         }
     gen_scalar(&c->g);
 }

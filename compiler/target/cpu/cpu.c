@@ -91,6 +91,13 @@ static int64_t offset_of(const Program *p, int32_t buffer)
     return buffer >= 0 && buffer < p->buffer.n ? p->buffer.at[buffer].offset : -1;
 }
 
+/* What init clears: whole words; beyond the last one there is only what a call fills. */
+static int64_t pinned_bytes(const Program *p)
+{
+    int64_t n = p->pinned_bytes > HANDLE_BYTES ? p->pinned_bytes : HANDLE_BYTES;
+    return align_up(n, 8) <= p->arena_bytes ? align_up(n, 8) : n;
+}
+
 static SupportConstants constants_of(const Model *m)
 {
     const Program *p = m->p;
@@ -101,7 +108,7 @@ static SupportConstants constants_of(const Model *m)
         .magic = hash | 1,
         .name = m->name,
         .arena_bytes = p->arena_bytes,
-        .pinned_bytes = p->pinned_bytes > HANDLE_BYTES ? p->pinned_bytes : HANDLE_BYTES,
+        .pinned_bytes = pinned_bytes(p),
         .seed = seed >= HANDLE_BYTES ? seed : -1,
         .lanes = p->lanes_offset,
         .lane_bytes = p->lane_bytes,

@@ -11,6 +11,8 @@ void gen_init(Gen *g, Ir *ir, const Kernel *k, Arena *arena)
     g->vary = NEW_ARRAY(arena, bool, k->inst.n);
     g->slot = NEW_ARRAY(arena, Lv, k->inst.n);
     g->slot_wide = NEW_ARRAY(arena, bool, k->inst.n);
+    g->careless = NEW_ARRAY(arena, bool, k->access.n);
+    gen_find_careless(k, g->careless, arena);
 }
 
 void gen_vector(Gen *g, int width, Val lane, Lv live)
@@ -70,8 +72,47 @@ Lv gen_vec(Gen *g, Val v)
     return g->vary[v] ? x : ir_splat(g->ir, x, g->width);
 }
 
+/* An i64 index or constant as 32-bit lanes, if it fits: half of the registers. */
+static Lv narrow(Gen *g, Val v)
+{
+    const KInst *i = &g->k->inst.at[v];
+    const int64_t limit = INT64_C(1) << 30;
+    if (i->dtype != I64)
+        return NULL;
+    if (i->op == KI_CONST)
+        return i->imm.i > -limit && i->imm.i < limit ? ir_int32(g->ir, i->imm.i) : NULL;
+    int64_t lo, hi;
+    if (i->op != KI_INDEX)
+        return NULL;
+    const KAff *x = &g->k->affine.at[i->aux];
+    if (!k_aff_range(g->k, x, &lo, &hi) || lo < -limit || hi > limit)
+        return NULL;
+    if (g->vary[v])
+        return gen_affine_lanes(g, x, I32);
+    return LLVMBuildTrunc(g->ir->b, gen_get(g, v), g->ir->i32, "");
+}
+
+/* A comparison of indices in 32 bits. */
+static bool gen_narrow_compare(Gen *g, Val v)
+{
+    const KInst *i = &g->k->inst.at[v];
+    bool compares = i->op == KI_EQ || i->op == KI_NE || i->op == KI_LT || i->op == KI_LE;
+    if (!compares || !(g->vary[i->a] || g->vary[i->b]))
+        return false;
+    Lv x = narrow(g, i->a), y = narrow(g, i->b);
+    if (x == NULL || y == NULL)
+        return false;
+    x = lanes_of(x) > 1 ? x : ir_splat(g->ir, x, g->width);
+    y = lanes_of(y) > 1 ? y : ir_splat(g->ir, y, g->width);
+    g->value[v] = gen_alu(g, (KOp)i->op, I32, BOOL, x, y, NULL);
+    g->vary[v] = true;
+    return true;
+}
+
 static void gen_scalar_op(Gen *g, Val v)
 {
+    if (gen_narrow_compare(g, v))
+        return;
     const KInst *i = &g->k->inst.at[v];
     const Val arg[] = {i->a, i->b, i->c};
     int n = kop_args((KOp)i->op);

@@ -19,12 +19,14 @@ typedef struct Gen {
     Lv live;             /* i64, lanes 0..live-1 exist; NULL: all */
     Lv from;             /* i64, the first lane that exists; NULL: lane 0 */
     Lv mask;             /* the same as <width x i1>; NULL: all */
+    bool *careless;      /* by access: outside of its bounds it may give anything */
     bool *local_by_lane; /* by buffer: LOCAL element e of lane l is at e*width + l */
     /* by Val */
     Lv *value; /* scalar, or vector where vary; indices: i64 at lane 0 */
     bool *vary;
-    Lv *slot;        /* storage of ACC and VAR */
-    bool *slot_wide; /* ACC: one slot for each virtual lane */
+    Lv *slot;               /* storage of ACC and VAR */
+    bool *slot_wide;        /* ACC: one slot for each virtual lane */
+    Lv nowhere, nowhere_fn; /* a slot for stores of dead lanes, in this function */
 } Gen;
 
 void gen_init(Gen *g, Ir *ir, const Kernel *k, Arena *arena);
@@ -50,12 +52,18 @@ Lv gen_round_half(Gen *g, DType t, Lv x);
 Lv gen_half_bits(Gen *g, DType t, Lv x);
 Lv gen_half_float(Gen *g, DType t, Lv bits);
 
+/* gen_care.c: marks accesses, see there. */
+void gen_find_careless(const Kernel *k, bool *careless, Arena *arena);
+
 /* gen_mem.c */
 Lv gen_affine(Gen *g, const KAff *x); /* i64 at lane 0 */
 int64_t gen_stride(const Gen *g, const KAff *x);
 bool gen_irregular(const Gen *g, const KAff *x);
 /* The affine's value on every lane, as dtype t (I32, I64). */
 Lv gen_affine_lanes(Gen *g, const KAff *x, DType t);
+/* Marks a load or store: lane scratch and the operands never share memory. */
+void gen_mark_scratch(Ir *ir, Lv inst);
+void gen_mark_operand(Ir *ir, Lv inst);
 Lv gen_load(Gen *g, int32_t access);
 void gen_store(Gen *g, int32_t access, Lv x, bool vary);
 /* Value as in memory, and back. */

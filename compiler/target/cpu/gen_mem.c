@@ -195,6 +195,39 @@ static Lv element(Gen *g, const KAccess *a, Lv at_lane0, int l)
     return by_lane(g, a) ? ir_add(ir, ir_mul(ir, e, g->width), ir_int(ir, l)) : e;
 }
 
+/* ---- what never shares memory --------------------------------------------------------- */
+
+/* A one-element list of the scope of lane scratch. source: LLVM LangRef, noalias and
+ * alias.scope metadata. */
+static Lv scratch_scope(Ir *ir)
+{
+    Lv text = LLVMMDStringInContext(ir->c, "gradc", 5);
+    Lv domain = LLVMMDNodeInContext(ir->c, &text, 1);
+    Lv pair[] = {LLVMMDStringInContext(ir->c, "scratch", 7), domain};
+    Lv scope = LLVMMDNodeInContext(ir->c, pair, 2);
+    return LLVMMDNodeInContext(ir->c, &scope, 1);
+}
+
+void gen_mark_scratch(Ir *ir, Lv inst)
+{
+    LLVMSetMetadata(inst, LLVMGetMDKindIDInContext(ir->c, "alias.scope", 11), scratch_scope(ir));
+}
+
+void gen_mark_operand(Ir *ir, Lv inst)
+{
+    LLVMSetMetadata(inst, LLVMGetMDKindIDInContext(ir->c, "noalias", 7), scratch_scope(ir));
+}
+
+/* x, the load of an access, marked; through a call of a masked load too. */
+static Lv marked(Gen *g, const KAccess *a, Lv x)
+{
+    if (g->k->buf.at[a->buf].mode == K_LOCAL)
+        gen_mark_scratch(g->ir, x);
+    else
+        gen_mark_operand(g->ir, x);
+    return x;
+}
+
 /* ---- loads ---------------------------------------------------------------------------- */
 
 static bool plus_zero(double x)
@@ -235,25 +268,35 @@ static Lv otherwise(Gen *g, const KAccess *a, DType t, int n)
 static Lv choose(Gen *g, const KAccess *a, DType t, Lv ok, Lv x, bool read_zeros)
 {
     int n = lanes_of(x);
-    if (ok == NULL || (read_zeros && plus_zero(a->otherwise)))
+    bool careless = g->careless[a - g->k->access.at];
+    if (ok == NULL || careless || (read_zeros && plus_zero(a->otherwise)))
         return x;
     if (lanes_of(ok) != n)
         ok = ir_splat(g->ir, ok, n);
     return PICK(ok, x, otherwise(g, a, t, n));
 }
 
+/* Whether the address is in the buffer whatever the bounds say. */
+static bool always_valid(const Gen *g, const KAccess *a)
+{
+    int64_t lo, hi;
+    return k_aff_range(g->k, &a->at, &lo, &hi) && lo >= 0 && hi < g->k->buf.at[a->buf].elems;
+}
+
 static Lv load_one(Gen *g, const KAccess *a, DType t, Inside in)
 {
-    Lv ok = in.all;
-    if (in.lane != NULL) {
+    bool valid = always_valid(g, a), careless = g->careless[a - g->k->access.at];
+    Lv ok = valid ? NULL : in.all;
+    if (in.lane != NULL && !valid) {
         Lt type = LLVMTypeOf(in.lane);
         Lv any = ir_intrinsic(g->ir, "llvm.vector.reduce.or", &type, 1, &in.lane, 1);
         ok = both(g, ok, any);
     }
     Lv p = safe_address(g, a, ok, gen_affine(g, &a->at));
-    Lv x = gen_from_mem(g, t, ir_load(g->ir, gen_mem_type(g, t, 1), p, dtype_bytes(t)));
-    x = choose(g, a, t, in.all, x, true);
-    if (in.lane == NULL)
+    Lv x = ir_load(g->ir, gen_mem_type(g, t, 1), p, dtype_bytes(t));
+    x = gen_from_mem(g, t, marked(g, a, x));
+    x = choose(g, a, t, in.all, x, !valid);
+    if (in.lane == NULL || careless)
         return x;
     return choose(g, a, t, in.lane, ir_splat(g->ir, x, g->width), false);
 }
@@ -275,6 +318,7 @@ static Lv load_run(Gen *g, const KAccess *a, DType t, Inside in)
         x = ir_load(g->ir, mem, p, dtype_bytes(t));
     else
         x = load_masked(g, mem, p, dtype_bytes(t), mask);
+    marked(g, a, x);
     x = choose(g, a, t, in.lane, gen_from_mem(g, t, x), true);
     return choose(g, a, t, in.all, x, true);
 }
@@ -294,7 +338,7 @@ static Lv load_pairs(Gen *g, const KAccess *a, DType t, Inside in)
         mask = ir_splat(ir, one, n);
     mask = ir_shuffle(ir, mask, LLVMConstNull(LLVMTypeOf(mask)), spread, 2 * n);
     Lv p = safe_address(g, a, in.all, gen_affine(g, &a->at));
-    Lv x = load_masked(g, gen_mem_type(g, t, 2 * n), p, dtype_bytes(t), mask);
+    Lv x = marked(g, a, load_masked(g, gen_mem_type(g, t, 2 * n), p, dtype_bytes(t), mask));
     x = gen_from_mem(g, t, ir_shuffle(ir, x, x, even, n));
     x = choose(g, a, t, in.lane, x, true);
     return choose(g, a, t, in.all, x, true);
@@ -307,7 +351,7 @@ static Lv load_each(Gen *g, const KAccess *a, DType t, Inside in)
     for (int l = 0; l < g->width; l++) {
         Lv ok = both(g, in.all, inside_lane(g, a, l));
         Lv p = safe_address(g, a, ok, element(g, a, at, l));
-        Lv one = ir_load(ir, gen_mem_type(g, t, 1), p, dtype_bytes(t));
+        Lv one = marked(g, a, ir_load(ir, gen_mem_type(g, t, 1), p, dtype_bytes(t)));
         x = LLVMBuildInsertElement(ir->b, x, one, ir_int32(ir, l), "");
     }
     x = choose(g, a, t, in.lane, gen_from_mem(g, t, x), true);
@@ -354,6 +398,16 @@ static void store_run(Gen *g, const KAccess *a, DType t, Lv x, Lv mask)
     ir_intrinsic(g->ir, "llvm.masked.store", types, 2, arg, 4);
 }
 
+/* Where a lane that is masked off writes: nobody looks there. */
+static Lv nowhere(Gen *g)
+{
+    if (g->nowhere == NULL || g->nowhere_fn != g->ir->fn) {
+        g->nowhere = ir_slot(g->ir, g->ir->i64, 8);
+        g->nowhere_fn = g->ir->fn;
+    }
+    return g->nowhere;
+}
+
 static void store_each(Gen *g, const KAccess *a, DType t, Lv x)
 {
     Ir *ir = g->ir;
@@ -361,13 +415,9 @@ static void store_each(Gen *g, const KAccess *a, DType t, Lv x)
     x = gen_to_mem(g, t, x);
     for (int l = 0; l < g->width; l++) {
         Lv ok = inside_lane(g, a, l);
-        IrIf s = {NULL, NULL};
-        if (ok != NULL)
-            s = ir_if(ir, ok);
         Lv one = LLVMBuildExtractElement(ir->b, x, ir_int32(ir, l), "");
-        ir_store(ir, one, address(g, a, element(g, a, at, l)), dtype_bytes(t));
-        if (ok != NULL)
-            ir_end_if(ir, &s);
+        Lv p = address(g, a, element(g, a, at, l));
+        ir_store(ir, one, ok != NULL ? PICK(ok, p, nowhere(g)) : p, dtype_bytes(t));
     }
 }
 

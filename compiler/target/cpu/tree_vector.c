@@ -7,6 +7,7 @@ typedef struct Cost {
     const Machine *m;
     Val lane; /* 0: scalar code */
     int width;
+    bool masked; /* some lanes are dead */
 } Cost;
 
 static int64_t coef_of(const KAff *x, Val v)
@@ -35,17 +36,22 @@ static double registers(const Cost *c, DType t)
 static double access_cost(const Cost *c, const KAccess *a, bool store)
 {
     DType t = c->t->k->buf.at[a->buf].dtype;
-    double bounds = 0.5 * a->n_bounds;
+    double bounds = 0.5 * a->n_bounds, each = c->width * (1 + bounds);
     if (c->lane == 0)
         return 1 + bounds;
+    bool masks = dtype_bytes(t) >= 4 ? c->m->masked : c->m->masked_small;
+    if (c->masked || a->n_bounds > 0)
+        each *= 1.5;
     int64_t stride = coef_of(&a->at, c->lane);
     if (irregular(c->t, &a->at, c->lane))
-        return c->width * (store ? 4.0 : 3.0) + bounds * c->width;
+        return 4 * each;
     if (stride == 0 && !store)
         return 1 + bounds;
-    if (stride == 1)
-        return registers(c, t) * (store ? 1.5 : 1.0) + bounds * registers(c, t);
-    return c->width * (store ? 2.0 : 1.5) + bounds * c->width;
+    if (stride == 1 && (masks || !c->masked))
+        return registers(c, t) * ((store ? 1.5 : 1.0) + bounds + c->masked);
+    if (stride == 2 && !store && c->m->masked && dtype_bytes(t) >= 4)
+        return registers(c, t) * (4 + bounds);
+    return 2.5 * each;
 }
 
 static double op_weight(KOp op)
@@ -192,30 +198,45 @@ static void clear(Node *in)
     }
 }
 
+/* Cycles of the loop along `width` lanes. */
+static double vector_cost(const Cost *c, const Node *loop, int64_t extent, int width)
+{
+    Cost lanes = {c->t, c->m, loop->v, width, false};
+    double cycles = (double)(extent / width) * (1 + body_cost(&lanes, loop));
+    lanes.masked = true;
+    if (extent % width != 0)
+        cycles += 2 + body_cost(&lanes, loop);
+    return cycles;
+}
+
 /* Cycles of one run of `loop`; sets the widths below and of itself. */
 static double choose(const Cost *c, Node *loop)
 {
-    double scalar = 0;
+    double best = 0;
     for (Node *n = loop->first; n != NULL; n = n->next)
-        scalar += n->loop ? choose(c, n) : inst_cost(c, n->v);
+        best += n->loop ? choose(c, n) : inst_cost(c, n->v);
     if (loop->v == 0)
-        return scalar;
-    int64_t extent = c->t->k->inst.at[loop->v].imm.i;
-    scalar = (double)extent * (1 + scalar);
-    int width = lanes_for(c->t, c->m, loop);
-    if (width == 0)
-        return scalar;
-    Cost lanes = {c->t, c->m, loop->v, width};
-    double vector = (double)((extent + width - 1) / width) * (1 + body_cost(&lanes, loop));
-    if (vector >= scalar)
-        return scalar;
-    clear(loop);
-    loop->width = width;
-    return vector;
+        return best;
+    const KInst *i = &c->t->k->inst.at[loop->v];
+    best = (double)i->imm.i * (1 + best);
+    int width = lanes_for(c->t, c->m, loop), least = i->op == KI_PAR ? 4 : width;
+    int chosen = 0;
+    for (; width >= least && width > 1; width /= 2) {
+        double cycles = vector_cost(c, loop, i->imm.i, width);
+        if (cycles < best) {
+            best = cycles;
+            chosen = width;
+        }
+    }
+    if (chosen > 0) {
+        clear(loop);
+        loop->width = chosen;
+    }
+    return best;
 }
 
 void tree_choose_vectors(Tree *t, const Machine *m)
 {
-    Cost c = {t, m, 0, 1};
+    Cost c = {t, m, 0, 1, false};
     t->cost = choose(&c, t->root);
 }
