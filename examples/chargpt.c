@@ -103,7 +103,7 @@ int main(int argc, char **argv)
     chargpt *g;
     gradc_options o = {.struct_size = sizeof o, .abi = GRADC_ABI, .seed = 1};
     gradc_pool_use(pool, &o);
-    void *block = gradc_alloc(CHARGPT_ARENA_BYTES, chargpt_arena_align());
+    void *block = gradc_alloc(CHARGPT_ARENA_BYTES, CHARGPT_ARENA_ALIGN);
     if (block == NULL || chargpt_init(block, CHARGPT_ARENA_BYTES, &o, &g) != GRADC_OK)
         return fail("chargpt_init failed");
 

@@ -66,7 +66,7 @@ int main(int argc, char **argv)
         return fprintf(stderr, "%s\n", e.text), 1;
     gradc_pool_use(pool, &o);
     fashion *g;
-    void *block = gradc_alloc(FASHION_ARENA_BYTES, fashion_arena_align());
+    void *block = gradc_alloc(FASHION_ARENA_BYTES, FASHION_ARENA_ALIGN);
     if (block == NULL || fashion_init(block, FASHION_ARENA_BYTES, &o, &g) != GRADC_OK)
         return fprintf(stderr, "fashion_init failed\n"), 1;
 

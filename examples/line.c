@@ -77,19 +77,19 @@ int main(int argc, char **argv)
 
     line *g;
     gradc_options o = {.struct_size = sizeof o, .abi = GRADC_ABI};
-    void *block = gradc_alloc(LINE_ARENA_BYTES, line_arena_align());
+    void *block = gradc_alloc(LINE_ARENA_BYTES, LINE_ARENA_ALIGN);
     if (block == NULL || line_init(block, LINE_ARENA_BYTES, &o, &g) != GRADC_OK)
         return fail("line_init failed");
-    LINE_LOSS_TYPE loss = 0;
+    double loss = 0;
     int steps = argc > 2 ? atoi(argv[2]) : 2000;
     for (int i = 0; i < steps; i++)
         if (line_step(g, &(line_inputs){.x = x, .y = y}, &loss) != GRADC_OK)
             return fail(line_error(g));
-    line_read(g, LINE_TENSOR_weight, got, COLUMNS * sizeof(double));
-    line_read(g, LINE_TENSOR_bias, &got[COLUMNS], sizeof(double));
+    line_read(g, LINE_T_weight, got, COLUMNS * sizeof(double));
+    line_read(g, LINE_T_bias, &got[COLUMNS], sizeof(double));
     for (int i = 0; i < N; i++)
         worst = fmax(worst, fabs(got[i] - want[i]) / fabs(want[i]));
     printf("mean squared error %.6f after %d steps; furthest from the normal equations: %.1e\n",
-           (double)loss, steps, worst);
+           loss, steps, worst);
     return argc > 2 || worst < 1e-6 ? 0 : fail("the fit is off by more than 1e-6");
 }

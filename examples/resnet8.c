@@ -75,7 +75,7 @@ int main(int argc, char **argv)
     resnet8 *g;
     gradc_options o = {.struct_size = sizeof o, .abi = GRADC_ABI, .seed = 1};
     gradc_pool_use(pool, &o);
-    void *block = gradc_alloc(RESNET8_ARENA_BYTES, resnet8_arena_align());
+    void *block = gradc_alloc(RESNET8_ARENA_BYTES, RESNET8_ARENA_ALIGN);
     if (block == NULL || resnet8_init(block, RESNET8_ARENA_BYTES, &o, &g) != GRADC_OK)
         return fail("resnet8_init failed");
 

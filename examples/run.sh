@@ -4,7 +4,8 @@
 #
 #   sh examples/run.sh                 fashion, all of it
 #   sh examples/run.sh NAME            another example
-#   sh examples/run.sh --short NAME    only the first steps of one
+#   sh examples/run.sh --short NAME    only the first steps of one, and as small as
+#                                      its "# short:" line says
 #
 # An example is NAME.model and NAME.c; its program takes the folder of its data
 # and, when asked to be short, the number of steps: NAME DATA [STEPS].
@@ -19,6 +20,7 @@ if [ "${1:-}" = --short ]; then
     shift
 fi
 name=${1:-fashion}
+set -- # from here on the options of gradc build
 [ -f "examples/$name.model" ] || die "there is no examples/$name.model"
 train_images=train-images-idx3-ubyte.gz
 
@@ -61,7 +63,9 @@ show() {
     printf '$ %s\n' "$*"
     "$@"
 }
-show build/gradc build "examples/$name.model" -o "$out/$name.o" || exit
+# shellcheck disable=SC2046  # a list of options
+[ -n "$short" ] && set -- $(sed -n 's/^# short: *//p' "examples/$name.model")
+show build/gradc build "examples/$name.model" "$@" -o "$out/$name.o" || exit
 show "${CC:-cc}" -O2 "-I$out" -Iruntime "examples/$name.c" "$out/$name.o" build/libgradc.a \
     -lz -ljansson -pthread -lm -ldl -o "$out/$name" || exit
 # shellcheck disable=SC2086  # no third argument unless short
