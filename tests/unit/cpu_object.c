@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-#include "cpu/tiny.h"
+#include "cpu/wide.h"
 
 typedef struct Fixture {
     Ctx cx;
@@ -22,7 +22,7 @@ static void emit(Fixture *f, const char *name, const char *cpu, const char *trip
 {
     memset(f, 0, sizeof *f);
     ctx_init(&f->cx);
-    f->o = (TargetOptions){.cpu = cpu, .triple = triple, .want_asm = true};
+    f->o = (TargetOptions){.cpu = cpu, .triple = triple, .threads_max = 4, .want_asm = true};
     const Caps *caps = target_cpu.caps(&f->cx, &f->o, &f->arena);
     ck_assert(caps != NULL);
     f->tiny = tiny_program(&f->arena, name, caps);
@@ -267,6 +267,112 @@ START_TEST(nonfinite_changes_nothing)
 }
 END_TEST
 
+/* Inputs that the output does not depend on may be missing, in eval only. */
+START_TEST(missing_labels)
+{
+    Fixture f;
+    set_up(&f);
+    float h[TINY_ROWS * TINY_OUT], again[TINY_ROWS * TINY_OUT];
+    Outputs out = {0, NULL, h};
+    gradc_block *in = inputs(0);
+    ck_assert_int_eq(f.model->eval(f.g, in, (gradc_block *)&out), GRADC_OK);
+    memset(k, 0, sizeof k);
+    ck_assert_int_eq(f.model->eval(f.g, in, (gradc_block *)&out), GRADC_OK);
+    in->data[1] = NULL; /* eval does not read t at all */
+    in->data[2] = NULL; /* staged as zeros */
+    out.h = again;
+    ck_assert_int_eq(f.model->eval(f.g, in, (gradc_block *)&out), GRADC_OK);
+    ck_assert(memcmp(h, again, sizeof h) == 0);
+    REFUSED(f.model->eval(f.g, in, NULL), GRADC_OK, "");
+    tear_down(&f);
+}
+END_TEST
+
+#if defined(__x86_64__)
+/* The caller's floating-point mode neither matters nor changes. */
+START_TEST(floating_point_mode)
+{
+    Fixture f;
+    set_up(&f);
+    float loss[2];
+    for (int i = 0; i < 2; i++) {
+        unsigned mode = i == 0 ? 0x1f80 : 0xffc0 | 0x8000, after = 0; /* toward zero, FTZ, DAZ */
+        Outputs out = {0, &loss[i], NULL};
+        ck_assert_int_eq(init(&f, NULL), GRADC_OK);
+        gradc_block *in = inputs(0);
+        for (size_t e = 0; e < sizeof t / sizeof *t; e++)
+            t[e] = 1e-20f * (float)e;
+        __asm__ volatile("ldmxcsr %0" : : "m"(mode));
+        int s = f.model->step(f.g, in, (gradc_block *)&out);
+        __asm__ volatile("stmxcsr %0" : "=m"(after));
+        unsigned usual = 0x1f80;
+        __asm__ volatile("ldmxcsr %0" : : "m"(usual));
+        ck_assert_int_eq(s, GRADC_OK);
+        ck_assert_msg((after & ~0x3fu) == (mode & ~0x3fu), "%x became %x", mode, after);
+    }
+    ck_assert(memcmp(&loss[0], &loss[1], 4) == 0);
+    tear_down(&f);
+}
+END_TEST
+#endif
+
+/* Bodies in an order, and on lanes, that no pool would choose. */
+static void strange_for(void *context, int64_t count, gradc_body body, void *arg)
+{
+    int lanes = *(int *)context;
+    for (int64_t i = 0; i < count; i++) {
+        int64_t at = (i * 5 + 3) % count;
+        if (count % 5 == 0)
+            at = count - 1 - i;
+        body(arg, at, (int32_t)(i % lanes));
+    }
+    *((int *)context + 1) += 1;
+}
+
+START_TEST(lanes_give_the_same_bits)
+{
+    Ctx cx;
+    ctx_init(&cx);
+    TargetOptions o = {.threads_max = 8};
+    const Caps *caps = target_cpu.caps(&cx, &o, &cx.perm);
+    Tiny w = wide_program(&cx.perm, caps, 8);
+    ObjectFile object;
+    ck_assert(target_emit(&cx, w.p, &o, &object));
+    Loaded *l = cpu_load(&cx, &object, "wide");
+    ck_assert(l != NULL);
+    const gradc_model *m = loaded_model(l);
+    float *in = NEW_ARRAY(&cx.perm, float, WIDE_ROWS *WIDE_IN);
+    for (int i = 0; i < WIDE_ROWS * WIDE_IN; i++)
+        in[i] = (float)(i % 101) * 0.01f;
+    Judge *j = judge_open(w.p, K_EXACT, &cx.perm);
+    const void *data[] = {in};
+    ck_assert_int_eq(judge_run(j, "init", NULL, 0), GRADC_OK);
+    ck_assert_int_eq(judge_run(j, "eval", data, 0), GRADC_OK);
+    static const int lanes[] = {1, 2, 3, 8};
+    for (int i = 0; i < 4; i++) {
+        int context[2] = {lanes[i], 0};
+        gradc_options init = {.struct_size = sizeof init,
+                              .abi = GRADC_ABI,
+                              .threads = lanes[i],
+                              .parallel_for = strange_for,
+                              .context = context};
+        void *block = aligned_alloc(64, (size_t)m->arena_bytes), *g;
+        memset(block, 0xff, (size_t)m->arena_bytes);
+        ck_assert_int_eq(m->init(block, (size_t)m->arena_bytes, &init, &g), GRADC_OK);
+        struct {
+            int64_t rows;
+            void *data[1];
+        } x = {0, {in}}, y = {0, {NEW_ARRAY(&cx.perm, float, WIDE_ROWS)}};
+        ck_assert_int_eq(m->eval(g, (gradc_block *)&x, (gradc_block *)&y), GRADC_OK);
+        ck_assert(memcmp(y.data[0], judge_data(j, w.h), WIDE_ROWS * sizeof(float)) == 0);
+        ck_assert_int_eq(context[1] >= 2, lanes[i] > 1);
+        free(block);
+    }
+    cpu_unload(l);
+    ctx_free(&cx);
+}
+END_TEST
+
 /* ---- the files ---------------------------------------------------------------------- */
 
 static void write_file(const char *path, const void *bytes, size_t n)
@@ -410,6 +516,11 @@ Suite *suite_cpu_object(void)
     tcase_add_test(c, init_checks_its_block);
     tcase_add_test(c, tensors_move);
     tcase_add_test(c, nonfinite_changes_nothing);
+    tcase_add_test(c, missing_labels);
+#if defined(__x86_64__)
+    tcase_add_test(c, floating_point_mode);
+#endif
+    tcase_add_test(c, lanes_give_the_same_bits);
     tcase_add_test(c, header_compiles_everywhere);
     tcase_add_test(c, object_stands_alone);
     tcase_add_test(c, other_machines);

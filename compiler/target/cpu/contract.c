@@ -280,11 +280,17 @@ static void emit_units(Con *c, Lv begin, Lv end)
     ir_at(ir, done);
 }
 
-int64_t contraction_scratch(const Machine *m, const Kernel *k, Arena *arena)
+static KernelFn plan_of(const ConPlan *p)
+{
+    return (KernelFn){
+        .n_units = p->n_units, .chunks = emit_chunks(p->cycles, p->n_units), .scratch = p->scratch};
+}
+
+KernelFn plan_contraction(const Machine *m, const Kernel *k, Arena *arena)
 {
     ConPlan p;
     con_plan(&p, k, m, arena);
-    return p.scratch;
+    return plan_of(&p);
 }
 
 KernelFn emit_contraction(Ir *ir, const Kernel *k, const char *name, Arena *arena)
@@ -293,12 +299,11 @@ KernelFn emit_contraction(Ir *ir, const Kernel *k, const char *name, Arena *aren
     con_plan(p, k, ir->mach, arena);
     Con c = {.ir = ir, .p = p, .arena = arena};
     gen_init(&c.g, ir, p->k, arena);
-    KernelFn out = {.n_units = p->n_units, .scratch = p->scratch};
+    KernelFn out = plan_of(p);
     out.fn = emit_kernel_begin(ir, p->k, name, c.g.buf);
     c.scratch = LLVMGetParam(out.fn, 1);
     if (p->n_units > 0)
         emit_units(&c, LLVMGetParam(out.fn, 2), LLVMGetParam(out.fn, 3));
     LLVMBuildRetVoid(ir->b);
-    out.chunks = emit_chunks(p->cycles, p->n_units);
     return out;
 }

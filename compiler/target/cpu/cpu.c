@@ -1,24 +1,30 @@
 /* The CPU target: one object by LLVM, in a few straight steps. */
+#include <assert.h>
 #include <string.h>
 #include "../../../runtime/abi.h"
 #include "model.h"
+
+enum { DEFAULT_THREADS = 8 };
 
 /* ---- capabilities ----------------------------------------------------------------- */
 
 typedef struct CpuOptions {
     const Machine *mach;
+    int32_t threads_max;
 } CpuOptions;
 
-/* The same kernel asked about twice is planned twice: it is cheap. */
+/* Bytes of one lane. A kernel that runs alone has the scratch of all lanes.
+ * The same kernel asked about twice is planned twice: it is cheap. */
 static int64_t lane_scratch(const void *options, const Kernel *k)
 {
     const CpuOptions *o = options;
     Arena arena = {0};
     const Kernel *x = kernel_expand(&arena, k);
-    int64_t n = x->kind == K_LOOP ? loop_scratch(o->mach, x, &arena)
-                                  : contraction_scratch(o->mach, x, &arena);
+    KernelFn f = x->kind == K_LOOP ? plan_loop_kernel(o->mach, x, &arena)
+                                   : plan_contraction(o->mach, x, &arena);
     arena_free(&arena);
-    return align_up(n, BLOCK_ALIGN);
+    int64_t lanes = f.chunks > 1 ? 1 : o->threads_max;
+    return align_up((f.scratch + lanes - 1) / lanes, BLOCK_ALIGN);
 }
 
 static const Caps *cpu_caps(Ctx *cx, const TargetOptions *o, Arena *arena)
@@ -29,6 +35,7 @@ static const Caps *cpu_caps(Ctx *cx, const TargetOptions *o, Arena *arena)
         return NULL;
     CpuOptions *kept = NEW(arena, CpuOptions);
     kept->mach = m;
+    kept->threads_max = o->threads_max > 0 ? o->threads_max : DEFAULT_THREADS;
     Caps *c = NEW(arena, Caps);
     *c = (Caps){.local_bytes = m->l2_bytes / 2,
                 .prologue_insts = 12,
@@ -60,9 +67,11 @@ static void emit_kernels(Model *m)
     for (int i = 0; i < p->kernel.n; i++) {
         const Kernel *k = kernel_expand(m->arena, p->kernel.at[i]);
         const char *name = arena_printf(m->arena, "%s.k%d_%s", m->name, i, k->name);
-        m->kernel[i] = k->kind == K_LOOP ? emit_loop_kernel(&m->ir, k, name, m->arena)
-                                         : emit_contraction(&m->ir, k, name, m->arena);
-        lines_function(m->lines, m->kernel[i].fn, name, first[i]);
+        KernelFn *fn = &m->kernel[i];
+        *fn = k->kind == K_LOOP ? emit_loop_kernel(&m->ir, k, name, m->arena)
+                                : emit_contraction(&m->ir, k, name, m->arena);
+        assert(fn->scratch <= p->lane_bytes * (fn->chunks > 1 ? 1 : p->threads_max));
+        lines_function(m->lines, fn->fn, name, first[i]);
     }
 }
 

@@ -13,16 +13,16 @@
 typedef struct KernelFn {
     Lv fn;
     int64_t n_units;
-    int64_t chunks;  /* pieces worth sharing out; 1: not worth it */
+    int64_t chunks;  /* pieces worth sharing out; 1: it runs alone */
     int64_t scratch; /* bytes */
 } KernelFn;
 
 /* k is expanded. `name` is the symbol. */
 KernelFn emit_loop_kernel(Ir *ir, const Kernel *k, const char *name, Arena *arena);
 KernelFn emit_contraction(Ir *ir, const Kernel *k, const char *name, Arena *arena);
-/* Bytes of lane scratch that the kernel will want; k as emitted. */
-int64_t loop_scratch(const Machine *m, const Kernel *k, Arena *arena);
-int64_t contraction_scratch(const Machine *m, const Kernel *k, Arena *arena);
+/* The same without code: fn is NULL. k as emitted. */
+KernelFn plan_loop_kernel(const Machine *m, const Kernel *k, Arena *arena);
+KernelFn plan_contraction(const Machine *m, const Kernel *k, Arena *arena);
 
 /* Opens the kernel's function and loads the operands' addresses into buf[]. */
 Lv emit_kernel_begin(Ir *ir, const Kernel *k, const char *name, Lv *buf);

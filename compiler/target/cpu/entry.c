@@ -162,7 +162,7 @@ static Lv may_lack_inputs(Fn *f, const Entry *e)
     const Program *p = f->m->p;
     if (e->updates || model_loss(p) < 0)
         return LLVMConstInt(ir->i1, 0, 0);
-    Lv asked = LLVMBuildICmp(ir->b, LLVMIntEQ, f->out, LLVMConstNull(ir->ptr), "");
+    Lv asked = LLVMConstInt(ir->i1, 0, 0);
     for (int i = 0; i < p->result.n; i++) {
         if (model_result_kind(p, i) == GRADC_OUTPUT)
             continue;

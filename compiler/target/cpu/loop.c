@@ -238,16 +238,23 @@ static void emit_grid(Emit *e, Lv begin, Lv end)
     ir_loop_end(ir, &l);
 }
 
-int64_t loop_scratch(const Machine *m, const Kernel *k, Arena *arena)
+static KernelFn plan_of(const Tree *t)
 {
-    return tree_locals(tree_build(k, m, arena), NULL);
+    KernelFn f = {.n_units = t->n_chain > 0 ? t->n_units : 1, .scratch = tree_locals(t, NULL)};
+    f.chunks = emit_chunks(t->cost, f.n_units);
+    return f;
 }
 
-static void place_locals(Emit *e, Lv scratch, Arena *arena, KernelFn *out)
+KernelFn plan_loop_kernel(const Machine *m, const Kernel *k, Arena *arena)
+{
+    return plan_of(tree_build(k, m, arena));
+}
+
+static void place_locals(Emit *e, Lv scratch, Arena *arena)
 {
     Gen *g = &e->g;
     int64_t *offset = NEW_ARRAY(arena, int64_t, g->k->buf.n);
-    out->scratch = tree_locals(e->t, offset);
+    tree_locals(e->t, offset);
     for (int i = 0; i < g->k->buf.n; i++) {
         if (g->k->buf.at[i].mode != K_LOCAL)
             continue;
@@ -261,9 +268,9 @@ KernelFn emit_loop_kernel(Ir *ir, const Kernel *k, const char *name, Arena *aren
     Emit e = {.t = tree_build(k, ir->mach, arena)};
     Tree *t = e.t;
     gen_init(&e.g, ir, t->k, arena);
-    KernelFn out = {.n_units = t->n_chain > 0 ? t->n_units : 1};
+    KernelFn out = plan_of(t);
     out.fn = emit_kernel_begin(ir, k, name, e.g.buf);
-    place_locals(&e, LLVMGetParam(out.fn, 1), arena, &out);
+    place_locals(&e, LLVMGetParam(out.fn, 1), arena);
     if (t->n_chain > 0 && t->n_units > 0) {
         emit_beside(&e, t->root);
         emit_grid(&e, LLVMGetParam(out.fn, 2), LLVMGetParam(out.fn, 3));
@@ -271,6 +278,5 @@ KernelFn emit_loop_kernel(Ir *ir, const Kernel *k, const char *name, Arena *aren
         emit_items(&e, t->root);
     }
     LLVMBuildRetVoid(ir->b);
-    out.chunks = emit_chunks(t->cost, out.n_units);
     return out;
 }
