@@ -14,9 +14,9 @@ static void standardize(double *x)
     for (int c = 0; c < COLUMNS; c++) {
         double mean = 0, square = 0;
         for (int r = 0; r < ROWS; r++)
-            mean += x[r * COLUMNS + c] / ROWS;
+            mean += x[r * COLUMNS + c] / (double)ROWS;
         for (int r = 0; r < ROWS; r++)
-            square += (x[r * COLUMNS + c] - mean) * (x[r * COLUMNS + c] - mean) / ROWS;
+            square += (x[r * COLUMNS + c] - mean) * (x[r * COLUMNS + c] - mean) / (double)ROWS;
         for (int r = 0; r < ROWS; r++)
             x[r * COLUMNS + c] = (x[r * COLUMNS + c] - mean) / sqrt(square);
     }
