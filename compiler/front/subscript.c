@@ -91,10 +91,10 @@ static const Value *list_part(Build *b, const Value *v, const Subscript *s, cons
 static const Value *table_subscript(Build *b, const Value *v, const Expr *e)
 {
     const Value *key[MAX_RANK];
-    int n = e->index.subscript.n;
+    int n = e->index.subscript.n < MAX_RANK ? e->index.subscript.n : MAX_RANK;
     for (int i = 0; i < n; i++) {
         const Subscript *s = &e->index.subscript.at[i];
-        key[i] = s->kind == SUBSCRIPT_AT && i < MAX_RANK ? eval(b, s->at) : NULL;
+        key[i] = s->kind == SUBSCRIPT_AT ? eval(b, s->at) : NULL;
         if (key[i] == NULL || !value_is_const(key[i])) {
             complain(b, E0207, s->span, "the index of a table is a constant");
             return &value_poison;

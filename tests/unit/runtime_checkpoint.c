@@ -370,7 +370,7 @@ END_TEST
 
 START_TEST(nonfinite_state_is_not_saved)
 {
-    static const int tensors[] = {0, 3, 5, 1, 2, 6};
+    static const int tensors[] = {0, 3, 1, 2, 6}; /* 5 is a scalar: NaN is its own */
     char *d = help_directory();
     const char *path = help_path(d, "run.gck");
     Fake *good = fake_new(1), *a = fake_new(2);
@@ -393,10 +393,7 @@ START_TEST(nonfinite_state_is_not_saved)
         ck_assert_ptr_nonnull(strstr(error.text, fake_model.tensors[tensors[i]].name));
         must_load(path, good, 1, false);
         ck_assert_int_eq(help_entries(d), 1);
-        if (tensors[i] != 5)
-            memcpy(p, saved, size);
-        else
-            memcpy(p, good->value[5], 4);
+        memcpy(p, saved, size);
     }
     fake_floats(a, 0)[3] = NAN;
     gradc_checkpoint info = info_of(3);
