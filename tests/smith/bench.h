@@ -1,0 +1,32 @@
+/* A compiled model on the bench: its object, the judge, inputs. */
+#ifndef GRADC_SMITH_BENCH_H
+#define GRADC_SMITH_BENCH_H
+
+#include "compile.h"
+#include "runtime/abi.h"
+#include "smith.h"
+
+typedef struct Bench {
+    Ctx cx;
+    Arena arena;
+    Output out;
+    Loaded *loaded;
+    const gradc_model *m;
+    const Program *p;
+    Judge *judge;
+    uint64_t seed;
+    const void **in; /* by input; each ends where a page begins that nobody may touch */
+    gradc_block *in_block, *out_block;
+    Verdict *v;
+} Bench;
+
+/* Notes the first fault; gives false. */
+bool fault(Verdict *v, Fault f, const char *format, ...) __attribute__((format(printf, 3, 4)));
+
+/* `bytes` that end (but for `align`) where a page begins that nobody may touch; filled. */
+void *guarded(int64_t bytes, int64_t align, int fill);
+
+/* derive.c: the gradients of `b` by other means. Runs last: judges are opened anew. */
+void check_derivatives(Bench *b);
+
+#endif

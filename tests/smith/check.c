@@ -1,0 +1,428 @@
+/* The object against the exact interpreter, bit for bit. */
+#include "bench.h"
+
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+const char *fault_name(Fault f)
+{
+    static const char *const name[] = {"none",    "compile",  "plan",   "init",  "grad",
+                                       "eval",    "step",     "status", "guard", "finite",
+                                       "forward", "quotient", "crash"};
+    return name[f];
+}
+
+bool fault(Verdict *v, Fault f, const char *format, ...)
+{
+    if (v->fault != FAULT_NONE)
+        return false;
+    v->fault = f;
+    va_list ap;
+    va_start(ap, format);
+    vsnprintf(v->text, sizeof v->text, format, ap);
+    va_end(ap);
+    return false;
+}
+
+/* ---- memory with an edge ---------------------------------------------------------- */
+
+void *guarded(int64_t bytes, int64_t align, int fill)
+{
+    size_t page = (size_t)sysconf(_SC_PAGESIZE);
+    size_t whole = ((size_t)bytes + page - 1) / page * page;
+    char *at = mmap(NULL, whole + 2 * page, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (at == MAP_FAILED || mprotect(at + page, whole, PROT_READ | PROT_WRITE) != 0) {
+        perror("gradc-smith: mmap");
+        exit(70);
+    }
+    memset(at + page, fill, whole);
+    size_t slack = (whole - (size_t)bytes) / (size_t)align * (size_t)align;
+    return at + page + slack;
+}
+
+/* What lies between the page before and the block is as it was. */
+static bool edge_intact(const char *block, int fill)
+{
+    size_t page = (size_t)sysconf(_SC_PAGESIZE);
+    const char *from = (const char *)((uintptr_t)block / page * page);
+    for (const char *p = from; p < block; p++)
+        if (*p != (char)fill)
+            return false;
+    return true;
+}
+
+/* ---- inputs ----------------------------------------------------------------------- */
+
+static void draw_element(uint64_t *rng, const Input *in, void *data, int64_t i)
+{
+    double x = random_real(rng, -1, 1);
+    int64_t lo = in->ranged ? in->lo : in->dtype == BOOL || in->dtype == U8 ? 0 : -9;
+    int64_t hi = in->ranged ? in->hi : in->dtype == BOOL ? 2 : in->dtype == U8 ? 256 : 10;
+    int64_t k = lo + random_below(rng, hi - lo);
+    switch (in->dtype) {
+    case F32:
+        ((float *)data)[i] = (float)x;
+        break;
+    case F64:
+        ((double *)data)[i] = x;
+        break;
+    case F16:
+        ((uint16_t *)data)[i] = f32_to_f16((float)x);
+        break;
+    case BF16:
+        ((uint16_t *)data)[i] = f32_to_bf16((float)x);
+        break;
+    case I32:
+        ((int32_t *)data)[i] = (int32_t)k;
+        break;
+    case I64:
+        ((int64_t *)data)[i] = k;
+        break;
+    default:
+        ((uint8_t *)data)[i] = (uint8_t)k;
+    }
+}
+
+static gradc_block *new_block(Arena *a, int32_t n)
+{
+    return arena_alloc(a, sizeof(gradc_block) + sizeof(void *) * (size_t)n);
+}
+
+static void make_inputs(Bench *b)
+{
+    const Program *p = b->p;
+    uint64_t rng = b->seed ^ 0x5eed;
+    b->in = NEW_ARRAY(&b->arena, const void *, p->input.n);
+    b->in_block = new_block(&b->arena, p->input.n);
+    for (int i = 0; i < p->input.n; i++) {
+        const Input *in = &p->input.at[i];
+        void *data = guarded(in->elems * dtype_bytes(in->dtype), 8, 0);
+        for (int64_t k = 0; k < in->elems; k++)
+            draw_element(&rng, in, data, k);
+        b->in[i] = b->in_block->data[i] = data;
+    }
+    b->out_block = new_block(&b->arena, b->m->n_outputs);
+    for (int i = 0; i < b->m->n_outputs; i++)
+        b->out_block->data[i] = guarded(b->m->outputs[i].bytes, 8, 0x5a);
+}
+
+/* ---- lanes ------------------------------------------------------------------------ */
+
+typedef struct Lanes {
+    uint64_t rng;
+    int32_t n;
+} Lanes;
+
+/* Every chunk once, in random order, on a random lane. */
+static void shuffled_for(void *context, int64_t count, gradc_body body, void *arg)
+{
+    Lanes *lanes = context;
+    int64_t *order = malloc(sizeof(int64_t) * (size_t)(count + 1));
+    if (order == NULL)
+        abort();
+    for (int64_t i = 0; i < count; i++) {
+        int64_t j = random_below(&lanes->rng, i + 1);
+        order[i] = order[j];
+        order[j] = i;
+    }
+    for (int64_t i = 0; i < count; i++)
+        body(arg, order[i], (int32_t)random_below(&lanes->rng, lanes->n));
+    free(order);
+}
+
+/* ---- comparing -------------------------------------------------------------------- */
+
+static int64_t first_difference(const void *x, const void *y, int64_t bytes)
+{
+    const char *p = x, *q = y;
+    for (int64_t i = 0; i < bytes; i++)
+        if (p[i] != q[i])
+            return i;
+    return -1;
+}
+
+static bool same(Bench *b, Fault f, const char *entry, const char *name, const Buffer *want,
+                 const void *got)
+{
+    const void *judged = judge_data(b->judge, (int32_t)(want - b->p->buffer.at));
+    int64_t at = judged == NULL ? 0 : first_difference(got, judged, want->bytes);
+    if (at < 0)
+        return true;
+    int64_t i = at / dtype_bytes(want->dtype);
+    double x = 0, y = 0;
+    if (judged != NULL && want->dtype == F32)
+        x = ((const float *)got)[i], y = ((const float *)judged)[i];
+    if (judged != NULL && want->dtype == F64)
+        x = ((const double *)got)[i], y = ((const double *)judged)[i];
+    return fault(b->v, f, "%s: %s differs at element %lld of %lld: object %.9g, judge %.9g", entry,
+                 name, (long long)i, (long long)want->elems, x, y);
+}
+
+/* Tensors of the given kind: pinned ones, or gradients. */
+static bool same_tensors(Bench *b, Fault f, const char *entry, void *g, bool gradients)
+{
+    for (int i = 0; i < b->p->tensor.n; i++) {
+        const Tensor *t = &b->p->tensor.at[i];
+        const Buffer *x = &b->p->buffer.at[t->buffer];
+        if ((x->role == ROLE_GRADIENT) != gradients)
+            continue;
+        void *got = arena_alloc(&b->arena, (size_t)x->bytes + 1);
+        int st = b->m->read(g, i, got, (size_t)x->bytes);
+        if (st != GRADC_OK)
+            return fault(b->v, FAULT_STATUS, "reading %s after %s: %s", t->name, entry,
+                         b->m->error(g));
+        if (!same(b, f, entry, t->name, x, got))
+            return false;
+    }
+    return true;
+}
+
+static const Entry *entry_of(const Program *p, const char *name)
+{
+    for (int i = 0; i < p->entry.n; i++)
+        if (strcmp(p->entry.at[i].name, name) == 0)
+            return &p->entry.at[i];
+    return NULL;
+}
+
+/* The number of an entry's result in the model's table. */
+static int output_of(const Bench *b, const Result *r)
+{
+    for (int i = 0; i < b->m->n_outputs; i++)
+        if (strcmp(b->m->outputs[i].name, r->name) == 0)
+            return i;
+    fault(b->v, FAULT_STATUS, "the object has no output %s", r->name);
+    return 0;
+}
+
+static bool same_results(Bench *b, Fault f, const Entry *e)
+{
+    for (int i = 0; i < e->n_results; i++) {
+        const Result *r = &e->result[i];
+        if (r->wanted && !same(b, f, e->name, r->name, &b->p->buffer.at[r->buffer],
+                               b->out_block->data[output_of(b, r)]))
+            return false;
+    }
+    return true;
+}
+
+/* Results that an entry does not compute may not be asked for. */
+static gradc_block *wanted_results(Bench *b, const Entry *e)
+{
+    gradc_block *out = new_block(&b->arena, b->m->n_outputs);
+    for (int i = 0; i < e->n_results; i++) {
+        int at = output_of(b, &e->result[i]);
+        out->data[at] = e->result[i].wanted ? b->out_block->data[at] : NULL;
+    }
+    return out;
+}
+
+/* ---- running ---------------------------------------------------------------------- */
+
+typedef int RunEntry(void *g, const gradc_block *in, gradc_block *out);
+
+static bool run_entry(Bench *b, Fault f, void *g, const char *name, RunEntry *call, int64_t rows)
+{
+    const Entry *e = entry_of(b->p, name);
+    if (e == NULL || call == NULL)
+        return true;
+    b->in_block->rows = rows;
+    int got = call(g, b->in_block, wanted_results(b, e));
+    int want = judge_run(b->judge, name, b->in, rows);
+    if (got != want && !(got == GRADC_NONFINITE && want == GRADC_OK))
+        return fault(b->v, FAULT_STATUS, "%s, %lld rows: the object returns %d (%s), the judge %d",
+                     name, (long long)rows, got, b->m->error(g), want);
+    if (want != GRADC_OK)
+        return true;
+    return same_results(b, f, e) && same_tensors(b, f, name, g, false) &&
+           (strcmp(name, "grad") != 0 || same_tensors(b, f, name, g, true));
+}
+
+static bool first_loss_is_finite(Bench *b)
+{
+    const Entry *e = entry_of(b->p, "grad");
+    for (int i = 0; e != NULL && i < e->n_results; i++) {
+        const Buffer *x = &b->p->buffer.at[e->result[i].buffer];
+        if (strcmp(e->result[i].name, "loss") != 0 || x->dtype != F32)
+            continue;
+        float loss = *(float *)b->out_block->data[output_of(b, &e->result[i])];
+        if (!isfinite(loss))
+            return fault(b->v, FAULT_FINITE, "the loss is %g", (double)loss);
+    }
+    return true;
+}
+
+static bool run_all(Bench *b, void *g, int64_t rows)
+{
+    return run_entry(b, FAULT_GRAD, g, "grad", b->m->grad, rows) && first_loss_is_finite(b) &&
+           run_entry(b, FAULT_EVAL, g, "eval", b->m->eval, rows) &&
+           run_entry(b, FAULT_STEP, g, "step", b->m->step, rows) &&
+           run_entry(b, FAULT_STEP, g, "step", b->m->step, rows) &&
+           run_entry(b, FAULT_GRAD, g, "grad", b->m->grad, rows);
+}
+
+static void seed_judge(Bench *b)
+{
+    b->judge = judge_open(b->p, K_EXACT, &b->arena);
+    if (b->p->seed >= 0)
+        *(uint64_t *)judge_data(b->judge, b->p->seed) = b->seed;
+}
+
+static bool run_lanes(Bench *b, int32_t lanes, int64_t rows)
+{
+    Lanes l = {b->seed + (uint64_t)lanes, lanes};
+    gradc_options o = {.struct_size = sizeof o, .abi = GRADC_ABI, .seed = b->seed};
+    o.threads = lanes;
+    o.parallel_for = lanes > 1 ? shuffled_for : NULL;
+    o.context = &l;
+    void *g;
+    char *block = guarded(b->m->arena_bytes, b->m->arena_align, 0x77);
+    int st = b->m->init(block, (size_t)b->m->arena_bytes, &o, &g);
+    seed_judge(b);
+    int want = judge_run(b->judge, "init", NULL, 0);
+    if (st != want)
+        return fault(b->v, FAULT_STATUS, "init returns %d (%s), the judge %d", st,
+                     b->m->error(block), want);
+    return same_tensors(b, FAULT_INIT, "init", g, false) && run_all(b, g, rows) &&
+           (edge_intact(block, 0x77) || fault(b->v, FAULT_GUARD, "bytes before the block"));
+}
+
+static void run_object(Bench *b)
+{
+    static const int32_t lanes[] = {1, 2, 3, 8};
+    for (int i = 0; i < 4; i++)
+        if (!run_lanes(b, lanes[i], 0))
+            return;
+    int64_t all = b->p->batch_rows * b->p->accumulate;
+    if (all > 1)
+        run_lanes(b, 2, 1 + (int64_t)(b->seed % (uint64_t)(all - 1)));
+}
+
+/* ---- compiling -------------------------------------------------------------------- */
+
+static void count_ops(const Graph *g, Verdict *v, bool top)
+{
+    for (Ref r = 1; r < (Ref)g->node.n; r++) {
+        OpId op = op_of(g, r);
+        v->used[op]++;
+        v->scan |= op == OP_scan;
+        bool computes = op > OP_iota && op != OP_pick && op != OP_tuple;
+        v->primal += top && r < g->n_primal && computes;
+    }
+    for (int i = 0; i < g->body.n; i++)
+        count_ops(g->body.at[i], v, false);
+}
+
+static void first_message(const Ctx *cx, char *to, size_t n)
+{
+    snprintf(to, n, "no message");
+    for (int i = cx->diag.n - 1; i >= 0; i--)
+        if (!cx->diag.at[i]->warning)
+            snprintf(to, n, "%s: %s", code_id(cx->diag.at[i]->code), cx->diag.at[i]->text);
+}
+
+static bool compiled(Bench *b, const char *text, bool loud)
+{
+    int32_t source = source_add(&b->cx, "smith.model", text, strlen(text), false);
+    Options o = {.entry = {true, true, true, true}, .threads_max = 8};
+    o.target = (TargetOptions){.target = "cpu", .threads_max = 8, .no_lines = true};
+    bool ok = compile(&b->cx, source, &o, &b->out) && b->cx.n_errors == 0;
+    if (ok)
+        b->loaded = cpu_load(&b->cx, &b->out.object, b->out.program->name);
+    if (loud)
+        diag_print(&b->cx, stderr);
+    if (ok && b->loaded != NULL)
+        return true;
+    char message[300];
+    first_message(&b->cx, message, sizeof message);
+    return fault(b->v, FAULT_COMPILE, "%s", message);
+}
+
+static bool plans_replay(Bench *b)
+{
+    for (int e = 0; e < N_ENTRIES; e++) {
+        const char *wrong = b->out.plan[e] ? plan_check(b->out.plan[e], &b->cx.scratch) : NULL;
+        if (wrong != NULL)
+            return fault(b->v, FAULT_PLAN, "%s: %s", entry_name((EntryKind)e), wrong);
+    }
+    return true;
+}
+
+void check_model(const char *text, uint64_t seed, bool loud, Verdict *v)
+{
+    Bench *b = calloc(1, sizeof *b);
+    if (b == NULL)
+        abort();
+    b->v = v;
+    b->seed = seed;
+    b->out.arena = &b->arena;
+    ctx_init(&b->cx);
+    b->cx.verify = true;
+    if (!compiled(b, text, loud))
+        return;
+    b->p = b->out.program;
+    b->m = loaded_model(b->loaded);
+    if (b->out.graph[ENTRY_GRAD] != NULL)
+        count_ops(b->out.graph[ENTRY_GRAD], v, true);
+    make_inputs(b);
+    if (!plans_replay(b))
+        return;
+    run_object(b);
+    if (v->fault == FAULT_NONE)
+        check_derivatives(b);
+}
+
+/* ---- a process for each model ----------------------------------------------------- */
+
+/* The last line that the child has said: the assertion, or what a sanitizer found. */
+static void last_words(FILE *f, char *to, size_t n)
+{
+    char line[400];
+    rewind(f);
+    while (fgets(line, sizeof line, f) != NULL)
+        if (line[0] != '\n')
+            snprintf(to, n, "%.*s", (int)strcspn(line, "\n"), line);
+}
+
+static void in_child(const char *text, uint64_t seed, bool loud, Verdict *v, FILE *said)
+{
+    if (!loud && dup2(fileno(said), 2) < 0)
+        _exit(70);
+    alarm(60);
+    check_model(text, seed, loud, v);
+    fflush(NULL);
+    _exit(0); /* everything goes with the process */
+}
+
+void check_apart(const char *text, uint64_t seed, bool loud, Verdict *v)
+{
+    FILE *said = tmpfile();
+    if (said == NULL) {
+        perror("gradc-smith: tmpfile");
+        exit(70);
+    }
+    fflush(NULL);
+    pid_t child = fork();
+    if (child == 0)
+        in_child(text, seed, loud, v, said);
+    int status = 0;
+    if (child < 0 || waitpid(child, &status, 0) != child) {
+        perror("gradc-smith: fork");
+        exit(70);
+    }
+    if (WIFSIGNALED(status)) {
+        v->fault = FAULT_CRASH;
+        v->signal = WTERMSIG(status);
+        snprintf(v->text, sizeof v->text, "%s", strsignal(v->signal));
+        last_words(said, v->text, sizeof v->text);
+    } else if (WEXITSTATUS(status) != 0 && v->fault == FAULT_NONE) {
+        fault(v, FAULT_CRASH, "exit status %d", WEXITSTATUS(status));
+    }
+    fclose(said);
+}

@@ -1,0 +1,382 @@
+/* Policies with statements of their own, and the model around all of them. */
+#include "gen.h"
+
+#include <math.h>
+#include <string.h>
+
+/* ---- draws, state, derivatives ---------------------------------------------------- */
+
+bool make_draw(Gen *g)
+{
+    Var *x = gen_pick(g, is_float);
+    if (x == NULL)
+        return false;
+    const char *shape = arena_printf(g->body.arena, "shape(%s), %s", x->name, dtype_name(x->t));
+    Var v = *x;
+    switch (gen_int(g, 0, 2)) {
+    case 0:
+        v.lo -= 0.5, v.hi += 0.5;
+        return gen_let(g, v, "%s + uniform(%s, low = -0.5, high = 0.5)", x->name, shape) != NULL;
+    case 1:
+        v.lo -= 2, v.hi += 2;
+        return gen_let(g, v, "%s - normal(%s, std = 0.3)", x->name, shape) != NULL;
+    default:
+        v.lo = fmin(v.lo, 0.25), v.hi = fmax(v.hi, 0.25);
+        return gen_let(g, v, "where(bernoulli(shape(%s), 0.7), %s, 0.25)", x->name, x->name) !=
+               NULL;
+    }
+}
+
+bool make_dropout(Gen *g)
+{
+    Var *x = gen_pick(g, is_float);
+    if (x == NULL || g->in_scan)
+        return false;
+    Var v = *x;
+    v.lo = fmin(2 * v.lo, 0), v.hi = fmax(2 * v.hi, 0);
+    return gen_let(g, v, "nn.dropout(%s, 0.5)", x->name) != NULL;
+}
+
+/* A running value: what the step before has left is read, and a new one is set. */
+bool make_state(Gen *g)
+{
+    Var *x = gen_pick(g, is_float);
+    if (x == NULL || x->batch || g->in_scan)
+        return false;
+    Var v = *x;
+    v.trained = false;
+    Var *state = gen_name(g, v);
+    text_add(&g->declared, "    state %s : %s%s = zeros\n", state->name, dtype_name(x->t),
+             gen_shape(g, x->rank, x->dim, false));
+    gen_line(g, "%s <- 0.5 * %s + 0.5 * stop_gradient(%s)", state->name, state->name, x->name);
+    return true;
+}
+
+bool make_derivative(Gen *g)
+{
+    static const char *const of[] = {"%s^3",     "sin(%s) * 2", "exp(%s * 0.5)",
+                                     "tanh(%s)", "sigmoid(%s)", "log1p(%s^2)"};
+    Var *x = gen_pick(g, is_float);
+    if (x == NULL || g->in_scan || x->t == F16 || x->t == BF16)
+        return false;
+    Var v = *x;
+    v.hi = 3 * magnitude(x) * magnitude(x) + exp(magnitude(x) / 2) + 2, v.lo = -v.hi;
+    const char *y = arena_printf(g->body.arena, of[gen_int(g, 0, 5)], x->name);
+    return gen_let(g, v, "grad(sum(%s), %s)", y, x->name) != NULL;
+}
+
+/* ---- scan ------------------------------------------------------------------------- */
+
+static const struct {
+    Policy *make;
+    int weight;
+} inner[] = {
+    {make_unary, 6},  {make_binary, 6}, {make_number, 2},   {make_matmul, 2}, {make_reduce, 2},
+    {make_choose, 1}, {make_slice, 1},  {make_softmax, 1},  {make_domain, 1}, {make_transpose, 1},
+    {make_draw, 1},   {make_concat, 1}, {make_integers, 1},
+};
+
+static void inner_statements(Gen *g, int n)
+{
+    int all = 0;
+    for (size_t i = 0; i < sizeof inner / sizeof *inner; i++)
+        all += inner[i].weight;
+    for (int i = 0; i < n; i++) {
+        int at = gen_int(g, 0, all - 1);
+        size_t k = 0;
+        while (at >= inner[k].weight)
+            at -= inner[k++].weight;
+        inner[k].make(g);
+    }
+}
+
+/* A term that broadcasts with anything of its type, made of a value of any shape. */
+static const char *term(Gen *g, const Var *v, DType t)
+{
+    const char *cast =
+        v->t == t ? v->name : arena_printf(g->body.arena, "cast(%s, %s)", v->name, dtype_name(t));
+    return arena_printf(g->body.arena, "mean(%s)", cast);
+}
+
+typedef struct Carry {
+    Var *first;
+    char name[16];
+} Carry;
+
+static void begin_body(Gen *g)
+{
+    g->in_scan = true;
+    g->indent++;
+}
+
+/* New carries and one emitted value; then the body's variables go. */
+static Var end_body(Gen *g, Carry *c, int n_carries, int mark)
+{
+    Var *last = gen_pick(g, is_float);
+    for (int i = 0; i < n_carries; i++)
+        gen_line(g, "%s = tanh(%s * 0.7 + %s)", c[i].name, c[i].name, term(g, last, c[i].first->t));
+    Var out = *gen_pick(g, is_float);
+    if (out.rank == 0) /* what is emitted has the axis that it is stacked along, or 0 */
+        out = *gen_let(g, shaped(&out, 1, (const int64_t[]){1}), "reshape(%s, [1])", out.name);
+    gen_line(g, "emit %s", out.name);
+    g->in_scan = false;
+    g->indent--;
+    g->n = mark;
+    gen_line(g, "}");
+    return out;
+}
+
+/* Names for what the scan gives: the stack, then the carries. */
+static void name_results(Gen *g, const char *stack, const Carry *c, int n, Var out, int64_t count,
+                         int axis)
+{
+    Var all = out;
+    memmove(all.dim + axis + 1, all.dim + axis, sizeof(int64_t) * (size_t)(out.rank - axis));
+    all.dim[axis] = count;
+    all.rank++;
+    all.batch = out.batch && axis > 0;
+    all.trained = true;
+    if (all.rank <= 5 && elems(&all) <= MAX_ELEMS)
+        gen_let(g, all, "%s * 0.9", stack);
+    for (int i = 0; i < n; i++) {
+        Var v = *c[i].first;
+        v.lo = -1, v.hi = 1;
+        v.trained = true;
+        gen_let(g, v, "%s", c[i].name);
+    }
+}
+
+static int draw_carries(Gen *g, Carry *c)
+{
+    int n = gen_int(g, 1, 2);
+    for (int i = 0; i < n; i++) {
+        int64_t dim[] = {gen_int(g, 1, 5), gen_extent(g)};
+        Var *x = gen_chance(g, 50) ? gen_pick(g, is_float) : NULL;
+        c[i].first = x != NULL && elems(x) < 200 ? x : gen_param(g, g->main, gen_int(g, 0, 2), dim);
+        snprintf(c[i].name, sizeof c[i].name, "h%d_%d", g->named, i);
+    }
+    return n;
+}
+
+static const char *heads_of_carries(Gen *g, const Carry *c, int n)
+{
+    Text t;
+    text_init(&t, g->body.arena);
+    for (int i = 0; i < n; i++)
+        text_add(&t, ", %s = %s", c[i].name, c[i].first->name);
+    return t.at;
+}
+
+static void live_carries(Gen *g, const Carry *c, int n)
+{
+    for (int i = 0; i < n; i++) {
+        Var v = *c[i].first;
+        v.trained = true;
+        v.lo = fmin(v.lo, -1), v.hi = fmax(v.hi, 1);
+        Var *live = gen_name(g, v);
+        memcpy(live->name, c[i].name, sizeof live->name);
+    }
+}
+
+static const char *names_of_carries(Gen *g, const Carry *c, int n)
+{
+    Text t;
+    text_init(&t, g->body.arena);
+    for (int i = 0; i < n; i++)
+        text_add(&t, ", %s", c[i].name);
+    return t.at;
+}
+
+/* Steps through the slices of a value. */
+bool make_scan(Gen *g)
+{
+    Var *x = gen_pick(g, has_axes);
+    if (x == NULL || g->in_scan || g->n > MAX_VARS - 60)
+        return false;
+    int axis = gen_chance(g, 60) && x->rank > 1 ? 1 : 0;
+    if ((x->batch && axis == 0) || x->dim[axis] > 9)
+        return false;
+    Var slice = *x;
+    memmove(slice.dim + axis, slice.dim + axis + 1, sizeof(int64_t) * (size_t)(x->rank - axis - 1));
+    slice.rank--;
+    Carry c[2];
+    int id = g->named++, n = draw_carries(g, c), mark = g->n;
+    int64_t count = x->dim[axis];
+    gen_line(g, "s%d%s = scan g%d in %s, axis = %d%s {", id, names_of_carries(g, c, n), id, x->name,
+             axis, heads_of_carries(g, c, n));
+    begin_body(g);
+    live_carries(g, c, n);
+    Var *live = gen_name(g, slice);
+    snprintf(live->name, sizeof live->name, "g%d", id);
+    inner_statements(g, gen_int(g, 2, 5));
+    Var out = end_body(g, c, n, mark);
+    name_results(g, arena_printf(g->body.arena, "s%d", id), c, n, out, count, axis);
+    return true;
+}
+
+/* Counts; the number itself takes part. */
+bool make_counted_scan(Gen *g)
+{
+    if (g->in_scan || g->n > MAX_VARS - 60)
+        return false;
+    Carry c[2];
+    int id = g->named++, n = draw_carries(g, c), mark = g->n, count = gen_int(g, 1, 6);
+    gen_line(g, "s%d%s = scan i%d in 0..%d%s {", id, names_of_carries(g, c, n), id, count,
+             heads_of_carries(g, c, n));
+    begin_body(g);
+    live_carries(g, c, n);
+    Var i = {.t = F32, .hi = (double)count / 4};
+    gen_let(g, i, "cast(i%d, f32) / 4", id);
+    inner_statements(g, gen_int(g, 2, 5));
+    Var out = end_body(g, c, n, mark);
+    name_results(g, arena_printf(g->body.arena, "s%d", id), c, n, out, count, 0);
+    return true;
+}
+
+/* ---- the model -------------------------------------------------------------------- */
+
+static const struct {
+    Policy *make;
+    int weight;
+} outer[] = {
+    {make_unary, 22},  {make_domain, 9},       {make_binary, 20},   {make_power, 6},
+    {make_number, 5},  {make_logic, 6},        {make_choose, 5},    {make_stepped, 8},
+    {make_detach, 4},  {make_cast, 9},         {make_integers, 8},  {make_reduce, 10},
+    {make_prod, 4},    {make_cumsum, 4},       {make_softmax, 5},   {make_arg, 5},
+    {make_any, 5},     {make_reshape, 5},      {make_transpose, 5}, {make_slice, 7},
+    {make_pad, 4},     {make_concat, 5},       {make_split, 3},     {make_window, 5},
+    {make_flip, 3},    {make_insert, 2},       {make_broadcast, 3}, {make_matmul, 8},
+    {make_batched, 4}, {make_einsum, 3},       {make_conv, 7},      {make_layer, 4},
+    {make_norm, 5},    {make_shared, 3},       {make_gather, 5},    {make_take, 5},
+    {make_scatter, 3}, {make_one_hot, 3},      {make_triangle, 3},  {make_loss_rows, 2},
+    {make_draw, 6},    {make_dropout, 2},      {make_state, 2},     {make_derivative, 3},
+    {make_scan, 3},    {make_counted_scan, 2},
+};
+
+static void statement(Gen *g)
+{
+    int all = 0;
+    for (size_t i = 0; i < sizeof outer / sizeof *outer; i++)
+        all += outer[i].weight;
+    for (int tries = 0; tries < 10; tries++) {
+        int at = gen_int(g, 0, all - 1);
+        size_t k = 0;
+        while (at >= outer[k].weight)
+            at -= outer[k++].weight;
+        if (outer[k].make(g))
+            return;
+    }
+}
+
+static void first_variables(Gen *g)
+{
+    int n = gen_int(g, 1, 3);
+    for (int i = 0; i < n; i++) {
+        int64_t dim[4];
+        int rank = gen_int(g, 1, 4);
+        int64_t all = 1;
+        for (int k = 0; k < rank; k++) {
+            dim[k] = k == 0 && g->batch > 0 ? g->batch : gen_extent(g);
+            if (all * dim[k] > 600)
+                dim[k] = 2;
+            all *= dim[k];
+        }
+        gen_input(g, g->main, rank, dim, 0);
+        if (i == 0 || gen_chance(g, 30))
+            gen_param(g, g->main, rank - 1, dim + 1);
+    }
+    if (gen_chance(g, 15)) {
+        const int64_t dim[] = {gen_extent(g), gen_extent(g)};
+        Var *bytes = gen_input(g, U8, 2, dim, 0);
+        Var v = *bytes;
+        v.t = g->main;
+        v.lo = 0, v.hi = 1;
+        gen_let(g, v, "cast(%s, %s) / 255", bytes->name, dtype_name(g->main));
+    }
+}
+
+/* Every value that nothing has read goes into the loss, so that all of the model counts. */
+static void finish_loss(Gen *g)
+{
+    static const char *const form[] = {"mean(%s^2)", "sum(%s * 0.1)", "mean(%s)", "mean(sin(%s))"};
+    Text t;
+    text_init(&t, g->body.arena);
+    int outputs = 0, terms = 0;
+    for (int i = 0; i < g->n; i++) {
+        Var *v = &g->var[i];
+        const char *name = v->name;
+        if (v->uses > 0 && !(i == g->n - 1 && terms == 0))
+            continue;
+        if (outputs < 5 && gen_chance(g, 40) && ++outputs)
+            gen_line(g, "output o%d = %s", i, name);
+        if (!dtype_is_float(v->t))
+            name = arena_printf(t.arena, "cast(stop_gradient(%s), f32) * 0.01", name);
+        else if (v->t != F32)
+            name = arena_printf(t.arena, "cast(%s, f32)", name);
+        const char *e =
+            arena_printf(t.arena, form[gen_int(g, 0, 3)], arena_printf(t.arena, "(%s)", name));
+        Var scalar = {.t = F32, .trained = v->trained, .lo = -4, .hi = 4};
+        text_add(&t, "%s%s", terms++ ? " + " : "", gen_let(g, scalar, "%s", e)->name);
+        g->var[g->n - 1].uses = 1;
+    }
+    if (gen_chance(g, 40))
+        gen_line(g, "metric seen = %s", g->var[g->n - 1].name);
+    gen_line(g, "loss %s", t.at);
+}
+
+static const char *rate(Gen *g)
+{
+    static const char *const form[] = {"0.01", "cosine(from = 0.02, to = 0.001, steps = 10)",
+                                       "warmup_cosine(peak = 0.02, warmup = 2, steps = 10)",
+                                       "linear(from = 0.02, to = 0.001, steps = 10)"};
+    return form[gen_int(g, 0, 3)];
+}
+
+static void train(Gen *g, Text *t)
+{
+    static const char *const optimizer[] = {
+        "sgd(lr = %s)",
+        "sgd(lr = %s, momentum = 0.9, nesterov = true)",
+        "sgd(lr = %s, momentum = 0.9, weight_decay = 0.01)",
+        "adam(lr = %s)",
+        "adamw(lr = %s, weight_decay = 0.1)",
+        "lion(lr = %s)",
+        "rmsprop(lr = %s)",
+        "adagrad(lr = %s)",
+    };
+    text_add(t, "\ntrain m {\n    optimizer ");
+    text_add(t, "%s\n", arena_printf(t->arena, optimizer[gen_int(g, 0, 7)], rate(g)));
+    if (gen_chance(g, 40))
+        text_add(t, gen_chance(g, 60) ? "    clip global_norm(%g)\n" : "    clip value(%g)\n",
+                 gen_real(g, 0.05, 1));
+    if (g->batch > 1 && gen_chance(g, 30))
+        text_add(t, "    accumulate %d\n", gen_int(g, 2, 3));
+    text_add(t, "}\n");
+}
+
+const char *generate(uint64_t seed, Arena *a)
+{
+    static const DType floats[] = {F32, F32, F32, F32, F32, F32, F64, F64, F16, BF16};
+    Gen *g = NEW(a, Gen);
+    g->rng = seed * 0x9e3779b97f4a7c15u + 1;
+    g->indent = 1;
+    g->main = floats[gen_int(g, 0, 9)];
+    g->batch = gen_chance(g, 45) ? gen_int(g, 2, 7) : 0;
+    g->chain = gen_int(g, 10, 80);
+    text_init(&g->declared, a);
+    text_init(&g->body, a);
+    first_variables(g);
+    int n = gen_int(g, 8, 34);
+    for (int i = 0; i < n && g->n < MAX_VARS - 80; i++)
+        statement(g);
+    finish_loss(g);
+    Text t;
+    text_init(&t, a);
+    text_add(&t, "# seed %llu\nuse nn\n\nmodel m", (unsigned long long)seed);
+    if (g->batch > 0)
+        text_add(&t, "(batch = %lld)", (long long)g->batch);
+    text_add(&t, " {\n%s\n%s}\n", g->declared.at, g->body.at);
+    if (gen_chance(g, 80))
+        train(g, &t);
+    return t.at;
+}

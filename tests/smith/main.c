@@ -1,0 +1,261 @@
+/* Commands of gradc-smith; smith.h says what they do. */
+#include "smith.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "graph/op.h"
+
+typedef struct Sum {
+    int32_t models, failed, scans, quotients, redrawn;
+    int64_t used[N_OPS];
+    int32_t in_models[N_OPS];
+    int32_t primal[100000];
+    double worst_forward, worst_quotient;
+} Sum;
+
+static void *shared(size_t bytes)
+{
+    void *p = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    if (p == MAP_FAILED) {
+        perror("gradc-smith: mmap");
+        exit(70);
+    }
+    return p;
+}
+
+static double larger(double x, double y)
+{
+    return x > y ? x : y;
+}
+
+static void add(Sum *s, const Verdict *v)
+{
+    s->primal[s->models++] = v->primal;
+    s->failed += v->fault != FAULT_NONE;
+    s->scans += v->scan;
+    s->quotients += v->quotients;
+    s->redrawn += v->redrawn;
+    for (int i = 0; i < N_OPS; i++) {
+        s->used[i] += v->used[i];
+        s->in_models[i] += v->used[i] > 0;
+    }
+    s->worst_forward = larger(s->worst_forward, v->worst_forward);
+    s->worst_quotient = larger(s->worst_quotient, v->worst_quotient);
+}
+
+static void join(Sum *to, const Sum *from)
+{
+    memcpy(to->primal + to->models, from->primal, sizeof(int32_t) * (size_t)from->models);
+    to->models += from->models;
+    to->failed += from->failed;
+    to->scans += from->scans;
+    to->quotients += from->quotients;
+    to->redrawn += from->redrawn;
+    for (int i = 0; i < N_OPS; i++) {
+        to->used[i] += from->used[i];
+        to->in_models[i] += from->in_models[i];
+    }
+    to->worst_forward = larger(to->worst_forward, from->worst_forward);
+    to->worst_quotient = larger(to->worst_quotient, from->worst_quotient);
+}
+
+/* ---- run -------------------------------------------------------------------------- */
+
+typedef struct Run {
+    uint64_t seed;
+    int count, jobs;
+    bool demand; /* also that every op is used, and so on */
+    bool small;  /* reduce what fails */
+} Run;
+
+static void report_fault(uint64_t seed, const char *text, const Verdict *v, bool small)
+{
+    Arena a = {0};
+    printf("seed %llu: %s: %s\n", (unsigned long long)seed, fault_name(v->fault), v->text);
+    printf("%s", small ? reduce(text, seed, v->fault, &a) : text);
+    fflush(stdout);
+    arena_free(&a);
+}
+
+/* Every jobs-th seed. */
+static void shard(const Run *r, int number, Sum *s)
+{
+    Verdict *v = shared(sizeof *v);
+    for (int i = number; i < r->count; i += r->jobs) {
+        Arena a = {0};
+        uint64_t seed = r->seed + (uint64_t)i;
+        const char *text = generate(seed, &a);
+        memset(v, 0, sizeof *v);
+        check_apart(text, seed, false, v);
+        if (v->fault != FAULT_NONE)
+            report_fault(seed, text, v, r->small && s->failed < 3);
+        add(s, v);
+        arena_free(&a);
+    }
+}
+
+static int by_size(const void *x, const void *y)
+{
+    return *(const int32_t *)x - *(const int32_t *)y;
+}
+
+/* What no model of the language can use: bits are what `uniform` is made of inside. */
+static bool out_of_reach(OpId op)
+{
+    return op == OP_random_bits || op == OP_NONE;
+}
+
+static int unused_ops(const Sum *s, int least, bool print)
+{
+    int n = 0;
+    for (int i = 1; i < N_OPS; i++) {
+        if (print)
+            printf("%s %lld in %d%s", optab[i]->name, (long long)s->used[i], s->in_models[i],
+                   i == N_OPS - 1 ? "\n"
+                   : i % 6 == 0   ? ",\n"
+                                  : ", ");
+        n += s->in_models[i] < least && !out_of_reach((OpId)i);
+    }
+    return n;
+}
+
+static int demands(Sum *s, const Run *r)
+{
+    qsort(s->primal, (size_t)s->models, sizeof *s->primal, by_size);
+    int32_t median = s->models > 0 ? s->primal[s->models / 2] : 0;
+    printf("nodes of each op, and models with it:\n");
+    int rare = unused_ops(s, 50, true), failed = 0;
+    printf("%d models, median of %d ops, scan in %d; %d quotients, %d redrawn;\n"
+           "worst error of forward mode %.2e, of quotients %.2e\n",
+           s->models, median, s->scans, s->quotients, s->redrawn, s->worst_forward,
+           s->worst_quotient);
+    if (r->demand && median < 15)
+        failed++, printf("FAILED: the median is below 15 ops\n");
+    if (r->demand && s->scans * 10 < s->models)
+        failed++, printf("FAILED: scan in fewer than a tenth\n");
+    if (r->demand && rare > 0)
+        failed++, printf("FAILED: %d ops in fewer than 50 models\n", rare);
+    return failed;
+}
+
+static int run(const Run *r)
+{
+    Sum *sum = shared(sizeof(Sum) * (size_t)r->jobs);
+    for (int i = 0; i < r->jobs; i++) {
+        pid_t child = fork();
+        if (child == 0) {
+            shard(r, i, &sum[i]);
+            exit(0);
+        }
+    }
+    int status, broken = 0;
+    while (wait(&status) > 0)
+        broken += status != 0;
+    for (int i = 1; i < r->jobs; i++)
+        join(&sum[0], &sum[i]);
+    int failed = sum[0].failed + demands(&sum[0], r) + broken;
+    printf("passed=%d failed=%d skipped=0\n", sum[0].models - sum[0].failed + 3 * r->demand,
+           failed);
+    return failed > 0;
+}
+
+/* ---- the others ------------------------------------------------------------------- */
+
+static const char *read_text(const char *path, Arena *a)
+{
+    FILE *f = fopen(path, "rb");
+    if (f == NULL)
+        return NULL;
+    char *text = arena_alloc(a, 1 << 20);
+    size_t n = fread(text, 1, (1 << 20) - 1, f);
+    text[n] = '\0';
+    fclose(f);
+    return text;
+}
+
+/* A file's text, or that of a seed. */
+static const char *text_of(const char *what, uint64_t *seed, Arena *a)
+{
+    char *end;
+    *seed = strtoull(what, &end, 10);
+    if (*end == '\0')
+        return generate(*seed, a);
+    const char *text = read_text(what, a);
+    const char *line = text == NULL ? NULL : strstr(text, "# seed ");
+    *seed = line == NULL ? 1 : strtoull(line + 7, NULL, 10);
+    return text;
+}
+
+static int check(int n, char **what, bool small)
+{
+    Verdict *v = shared(sizeof *v);
+    Arena a = {0};
+    int failed = 0;
+    for (int i = 0; i < n; i++) {
+        uint64_t seed;
+        const char *text = text_of(what[i], &seed, &a);
+        if (text == NULL) {
+            perror(what[i]);
+            return 3;
+        }
+        memset(v, 0, sizeof *v);
+        check_apart(text, seed, true, v);
+        printf("%s: %s %s\n", what[i], fault_name(v->fault), v->text);
+        if (small && v->fault != FAULT_NONE)
+            printf("%s", reduce(text, seed, v->fault, &a));
+        failed += v->fault != FAULT_NONE;
+    }
+    arena_free(&a);
+    return failed > 0;
+}
+
+static int usage(void)
+{
+    fprintf(stderr, "gradc-smith: run [--seed N] [--count N] [--jobs N] [--demand] [--reduce] |\n"
+                    "show SEED | check SEED|FILE... | reduce SEED|FILE\n");
+    return 2;
+}
+
+static bool run_options(int n, char **arg, Run *r)
+{
+    for (int i = 0; i < n; i++) {
+        if (strcmp(arg[i], "--demand") == 0)
+            r->demand = true;
+        else if (strcmp(arg[i], "--reduce") == 0)
+            r->small = true;
+        else if (i + 1 == n)
+            return false;
+        else if (strcmp(arg[i], "--seed") == 0)
+            r->seed = strtoull(arg[++i], NULL, 10);
+        else if (strcmp(arg[i], "--count") == 0)
+            r->count = atoi(arg[++i]);
+        else if (strcmp(arg[i], "--jobs") == 0)
+            r->jobs = atoi(arg[++i]);
+        else
+            return false;
+    }
+    return r->count > 0 && r->count <= 100000 && r->jobs > 0 && r->jobs <= 256;
+}
+
+int main(int argc, char **argv)
+{
+    Run r = {.seed = 1, .count = 500, .jobs = 2};
+    if (argc >= 2 && strcmp(argv[1], "run") == 0)
+        return run_options(argc - 2, argv + 2, &r) ? run(&r) : usage();
+    if (argc == 3 && strcmp(argv[1], "show") == 0) {
+        Arena a = {0};
+        fputs(generate(strtoull(argv[2], NULL, 10), &a), stdout);
+        arena_free(&a);
+        return 0;
+    }
+    if (argc >= 3 && strcmp(argv[1], "check") == 0)
+        return check(argc - 2, argv + 2, false);
+    if (argc == 3 && strcmp(argv[1], "reduce") == 0)
+        return check(1, argv + 2, true);
+    return usage();
+}

@@ -1,0 +1,74 @@
+/* gradc-smith: random valid models, and what must be true of each.
+ *
+ * A model is a function of its seed. Values carry an interval of where their elements lie,
+ * so that results stay finite and functions stay inside of their domains; sizes are small
+ * and often odd (1, 2, 3, 5, 7, 17, 33); the policies (one function for each kind of
+ * statement, gen_*.c) make chains, diamonds, broadcasts, shared weights, reductions over
+ * any axes, views of views, contractions of all kinds, gathers, scans with nested bodies,
+ * draws, state, gradients inside of the loss, and training with every optimizer.
+ *
+ * What is checked (check.c): the object, the very bytes that a build writes, gives the bits
+ * of the exact interpreter for first values, loss, outputs, gradients, parameters and
+ * optimizer after steps, in a block between guard pages, at 1, 2, 3 and 8 lanes whose
+ * chunks run in random order; plans replay; gradients agree with forward mode and with
+ * central differences (derive.c).
+ *
+ *   gradc-smith run [--seed N] [--count N] [--jobs N] [--demand]
+ *   gradc-smith show SEED          prints the model
+ *   gradc-smith check FILE...      checks models that somebody else has written
+ *   gradc-smith reduce SEED|FILE   a smaller model that fails in the same way */
+#ifndef GRADC_SMITH_SMITH_H
+#define GRADC_SMITH_SMITH_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "graph/graph.h"
+
+typedef enum Fault {
+    FAULT_NONE,
+    FAULT_COMPILE, /* refused, though it is valid */
+    FAULT_PLAN,    /* the checker of plans complains */
+    FAULT_INIT,    /* first values differ */
+    FAULT_GRAD,    /* loss, outputs or gradients differ */
+    FAULT_EVAL,
+    FAULT_STEP,
+    FAULT_STATUS,   /* object and judge return different statuses */
+    FAULT_GUARD,    /* something outside of the block was written */
+    FAULT_FINITE,   /* NaN or infinity in the loss: the generator's mistake */
+    FAULT_FORWARD,  /* reverse mode against forward mode */
+    FAULT_QUOTIENT, /* ... against central differences */
+    FAULT_CRASH,    /* a signal; in the child, so that the others go on */
+    N_FAULTS
+} Fault;
+const char *fault_name(Fault f);
+
+/* What a child has found; in memory that the parent shares. */
+typedef struct Verdict {
+    Fault fault;
+    int signal;
+    char text[500];
+    int32_t used[N_OPS]; /* nodes of the gradient's graph, bodies included */
+    int32_t primal;      /* nodes that compute something, before reverse mode */
+    bool scan;
+    int32_t quotients, redrawn;
+    double worst_forward, worst_quotient;
+} Verdict;
+
+/* The text of a model; in `a`. */
+const char *generate(uint64_t seed, Arena *a);
+
+/* Runs every check; in a process of its own, for models that crash the compiler. */
+void check_model(const char *text, uint64_t seed, bool loud, Verdict *v);
+void check_apart(const char *text, uint64_t seed, bool loud, Verdict *v);
+
+/* A smaller text that fails with the same fault. */
+const char *reduce(const char *text, uint64_t seed, Fault fault, Arena *a);
+
+/* splitmix64 */
+uint64_t random_bits(uint64_t *state);
+double random_real(uint64_t *state, double lo, double hi);
+int64_t random_below(uint64_t *state, int64_t n);
+
+#endif

@@ -1,0 +1,15 @@
+# Random valid models (tests/smith): RANDOM_MODELS of them (500), from SEED.
+. tests/stage.sh
+need_gradc
+
+models=${RANDOM_MODELS:-500}
+if ! build build Release gradc-smith >build/log/make-smith.txt 2>&1; then
+    grep -E -A 5 'error|\*\*\*' build/log/make-smith.txt
+    fail "the build of gradc-smith"
+    finish
+fi
+demand=
+[ "$models" -ge 500 ] && demand=--demand
+run random build/gradc-smith run --seed "$((1000000 * ${SEED:-1}))" --count "$models" \
+    --jobs "$(cores)" --reduce ${demand:+"$demand"}
+finish
