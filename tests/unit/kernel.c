@@ -432,15 +432,15 @@ START_TEST(lanes_of_nested_loops)
         for (int j = 0; j < 20; j++)
             for (int k = 0; k < 3; k++)
                 inner[j % 16] += x[60 * i + 3 * j + k];
-    for (int i = 0; i < 5; i++)
-        for (int j = 0; j < 20; j++)
-            outer[i % 16] += x[60 * i + 3 * j];
+    for (int i = 0; i < 37; i++)
+        for (int j = 0; j < 4; j++)
+            outer[i % 16] += x[8 * i + j];
     for (int i = 0; i < 5; i++)
         none += x[i];
     RUN("loop t { b0: in f32[300] b1: out f32[3]\n"
         "%1: f32 = acc add red i < 5 { red j < 20 { seq k < 3 { %2: f32 = load b0[60*i + 3*j + k] "
         "into %1, %2 } } } %3: f32 = fold %1 store b1[0], %3\n"
-        "%4: f32 = acc add red i < 5 { seq j < 20 { %5: f32 = load b0[60*i + 3*j] into %4, %5 } } "
+        "%4: f32 = acc add red i < 37 { seq j < 4 { %5: f32 = load b0[8*i + j] into %4, %5 } } "
         "%6: f32 = fold %4 store b1[1], %6\n"
         "%7: f32 = acc add seq i < 5 { %8: f32 = load b0[i] into %7, %8 } %9: f32 = fold %7 store "
         "b1[2], %9 }",
