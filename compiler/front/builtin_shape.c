@@ -147,7 +147,9 @@ static const Value *filled(Build *b, const CallArgs *c, const Value *number, int
     v->kind = VALUE_FILL;
     v->fill.number = number;
     v->fill.rank = rank;
-    memcpy(v->fill.dim, dim, sizeof dim);
+    int64_t *copy = NEW_ARRAY(&b->arena, int64_t, rank);
+    memcpy(copy, dim, sizeof *dim * (size_t)rank);
+    v->fill.dim = copy;
     if (c->value[type] == NULL)
         return v;
     if (!want_dtype(b, c->value[type], c->at[type], &t))

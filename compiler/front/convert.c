@@ -191,7 +191,7 @@ int shape_of(const Value *v, int64_t *dim)
         return t->rank;
     }
     if (v->kind == VALUE_FILL) {
-        memcpy(dim, v->fill.dim, sizeof v->fill.dim);
+        memcpy(dim, v->fill.dim, sizeof *dim * (size_t)v->fill.rank);
         return v->fill.rank;
     }
     if (!value_is_items(v))

@@ -21,7 +21,7 @@
 #include "graph/op.h"
 
 enum { MAX_CALL_ARGS = 16 };
-enum { MAX_NODES = 1000000, MAX_STEPS = 20000000, MAX_EVAL_DEPTH = 2500, MAX_DEFINES = 256 };
+enum { MAX_NODES = 1000000, MAX_STEPS = 2000000, MAX_EVAL_DEPTH = 2500, MAX_DEFINES = 256 };
 
 /* ---- model ----------------------------------------------------------------- */
 
@@ -47,14 +47,17 @@ typedef struct Init {
     const char *text;   /* INIT_FILL: as written, or NULL */
 } Init;
 
+typedef enum Clip { CLIP_NONE, CLIP_NORM, CLIP_VALUE } Clip;
+typedef enum Guard { GUARD_GRADIENTS, GUARD_LOSS, GUARD_OFF } Guard;
+
 /* How a model is trained; what `train` does not say has its default. */
 typedef struct Train {
     const Item *item; /* NULL: it is not trained */
     const Expr *optimizer;
-    enum { CLIP_NONE, CLIP_NORM, CLIP_VALUE } clip;
+    Clip clip;
     double clip_at;
     int64_t accumulate;
-    enum { GUARD_GRADIENTS, GUARD_LOSS, GUARD_OFF } guard;
+    Guard guard;
     VEC(const Expr *) freeze; /* strings */
     VEC(bool) freezes;        /* has matched a parameter */
 } Train;

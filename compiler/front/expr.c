@@ -85,6 +85,18 @@ static const Value *eval_any(Build *b, const Expr *e)
     return &value_poison;
 }
 
+static bool list_fits(Build *b, const Value *v, Span span)
+{
+    if (!value_is_items(v) || (v->depth <= MAX_LIST_DEPTH && v->weight <= MAX_LIST_WEIGHT))
+        return true;
+    if (v->depth > MAX_LIST_DEPTH)
+        complain(b, E0901, span, "lists are nested at most %d deep", MAX_LIST_DEPTH);
+    else
+        complain(b, E0912, span, "a list holds at most %d values", MAX_LIST_WEIGHT);
+    b->stop = true;
+    return false;
+}
+
 const Value *eval(Build *b, const Expr *e)
 {
     b->steps++;
@@ -101,5 +113,5 @@ const Value *eval(Build *b, const Expr *e)
     b->depth++;
     const Value *v = eval_any(b, e);
     b->depth--;
-    return v;
+    return list_fits(b, v, e->span) ? v : &value_poison;
 }

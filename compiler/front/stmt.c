@@ -387,8 +387,25 @@ static void exec_update(Build *b, const Stmt *s)
 
 /* ---- all ---------------------------------------------------------------------- */
 
+/* What asks the planner for something that it can't do yet. */
+static void not_obeyed(Build *b, const Stmt *s, const char *word)
+{
+    Diag *d = diag_warning(b->cx, E0602, user_span(b, s->span), "`%s` has no effect yet", word);
+    diag_help(b->cx, d, "every value that the reverse pass reads is kept");
+}
+
+static void check_memory(Build *b, const Stmt *s)
+{
+    if (s->kind == STMT_BUDGET)
+        not_obeyed(b, s, "budget");
+    else if (s->bind.memory == MEMORY_RECOMPUTE || s->bind.memory == MEMORY_OFFLOAD)
+        not_obeyed(b, s, s->bind.memory == MEMORY_RECOMPUTE ? "recompute" : "offload");
+}
+
 static bool exec_stmt(Build *b, const Stmt *s)
 {
+    if (s->kind == STMT_BIND || s->kind == STMT_BUDGET)
+        check_memory(b, s);
     switch (s->kind) {
     case STMT_CONST:
         exec_const(b, s);

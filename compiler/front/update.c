@@ -109,7 +109,7 @@ static Ref all_finite(Graph *g, Ref x)
 static void make_flag(Updating *u, Ref total)
 {
     Graph *g = u->b->g;
-    int guard = u->b->m->train.guard;
+    Guard guard = u->b->m->train.guard;
     if (guard == GUARD_OFF)
         return;
     u->finite = g_unary(g, OP_is_finite, u->loss);

@@ -45,17 +45,34 @@ const Value *value_dtype(Arena *a, DType t)
     return v;
 }
 
+/* Beyond the limits the depth and weight stay what they are: eval() reports them. */
+static void weigh(Value *v)
+{
+    v->depth = 1;
+    v->weight = 1;
+    for (int i = 0; i < v->n; i++) {
+        const Value *x = v->item[i];
+        bool list = x->kind == VALUE_TUPLE || x->kind == VALUE_LIST;
+        v->weight += list ? x->weight : 1;
+        if (list && x->depth >= v->depth)
+            v->depth = x->depth + 1;
+        if (v->weight > MAX_LIST_WEIGHT)
+            return;
+    }
+}
+
 const Value *value_items(Arena *a, ValueKind kind, const Value *const *item, int n)
 {
-    Value *v = make(a, kind);
     const Value **copy = NEW_ARRAY(a, const Value *, n);
     for (int i = 0; i < n; i++) {
         if (item[i]->kind == VALUE_POISON)
             return &value_poison;
         copy[i] = item[i];
     }
+    Value *v = make(a, kind);
     v->n = n;
     v->item = copy;
+    weigh(v);
     return v;
 }
 
@@ -67,6 +84,7 @@ const Value *value_ints(Arena *a, const int64_t *x, int n)
     Value *v = make(a, VALUE_LIST);
     v->n = n;
     v->item = item;
+    weigh(v);
     return v;
 }
 

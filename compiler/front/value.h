@@ -43,12 +43,14 @@ struct Value {
         };
         struct { /* TUPLE, LIST, ALL_BUT */
             int n;
+            int depth;      /* lists inside of one another */
+            int64_t weight; /* values in it, lists counted too */
             const Value *const *item;
         };
         struct { /* FILL */
             const Value *number;
             int rank;
-            int64_t dim[MAX_RANK];
+            const int64_t *dim;
         } fill;
         struct { /* INIT */
             InitKind kind;
@@ -73,6 +75,8 @@ const Value *value_items(Arena *a, ValueKind kind, const Value *const *item, int
 const Value *value_ints(Arena *a, const int64_t *x, int n);
 const Value *value_init(Arena *a, InitKind kind, double x, double y);
 const Value *value_tensor(Arena *a, Graph *g, Ref r);
+
+enum { MAX_LIST_DEPTH = 64, MAX_LIST_WEIGHT = 1000000 };
 
 static inline bool value_is_items(const Value *v)
 {
