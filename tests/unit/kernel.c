@@ -351,20 +351,21 @@ START_TEST(half_types)
 }
 END_TEST
 
-/* Arithmetic on f16 is f32's, rounded; what is compared is exact. */
+/* Arithmetic on f16 is f32's, each result rounded; what is compared is exact. */
 START_TEST(half_arithmetic)
 {
-    uint16_t x[2] = {f32_to_f16(1.0f), f32_to_f16(0x1p-11f)}, r[4];
-    double wide[2] = {1, 0x1p-11}, w[4];
-    Kernel *k = kernel_of("loop t { b0: in f16[2] b1: out f16[4] %1: f16 = load b0[0] %2: f16 = "
+    uint16_t x[2] = {f32_to_f16(1.0f), f32_to_f16(0x1p-11f)}, r[5];
+    double wide[2] = {1, 0x1p-11}, w[5];
+    Kernel *k = kernel_of("loop t { b0: in f16[2] b1: out f16[5] %1: f16 = load b0[0] %2: f16 = "
                           "load b0[1] %3: f16 = add %1, %2 store b1[0], %3 %4: f16 = exp %1 store "
                           "b1[1], %4 %5: f64 = cast %1 %6: f16 = cast %5 store b1[2], %6 %7: bool "
-                          "= lt %2, %1 %8: f16 = select %7, %2, %1 store b1[3], %8 }");
+                          "= lt %2, %1 %8: f16 = select %7, %2, %1 store b1[3], %8 %9: f16 = sub "
+                          "%3, %1 store b1[4], %9 }");
     kernel_run(k, K_EXACT, MEM(DATA(x), DATA(r)), &cx.scratch);
     ck_assert(f16_to_f32(r[0]) == 1 && f16_to_f32(r[1]) == 2.71875f);
-    ck_assert(f16_to_f32(r[2]) == 1 && r[3] == x[1]);
+    ck_assert(f16_to_f32(r[2]) == 1 && r[3] == x[1] && r[4] == 0);
     kernel_run(k, K_WIDE, MEM(DATA(wide), DATA(w)), &cx.scratch);
-    ck_assert(w[0] == 1 + 0x1p-11 && w[1] == exp(1.0));
+    ck_assert(w[0] == 1 + 0x1p-11 && w[1] == exp(1.0) && w[4] == 0x1p-11);
 }
 END_TEST
 
@@ -462,6 +463,22 @@ START_TEST(accumulator_inside)
         expected = 0 + x[2 * i] + x[2 * i + 1];
         ck_assert(r[i] == expected);
     }
+}
+END_TEST
+
+/* Folded inside of a parallel loop, once and again. */
+START_TEST(fold_inside)
+{
+    float x[40], r[40], lane[16] = {0};
+    ragged(x, 40);
+    for (int i = 0; i < 40; i++)
+        lane[i % 16] += x[i];
+    RUN("loop t { b0: in f32[40] b1: out f32[40] %1: f32 = acc add red i < 40 { %2: f32 = load "
+        "b0[i] into %1, %2 } par j < 40 { %3: f32 = fold %1 %4: f32 = fold %1 %5: f32 = min %3, %4 "
+        "store b1[j], %5 } }",
+        DATA(x), DATA(r));
+    for (int i = 0; i < 40; i++)
+        ck_assert(r[i] == folded(lane));
 }
 END_TEST
 
@@ -812,6 +829,7 @@ Suite *suite_kernel(void)
     tcase_add_test(t, lanes_of_f64);
     tcase_add_test(t, lanes_of_nested_loops);
     tcase_add_test(t, accumulator_inside);
+    tcase_add_test(t, fold_inside);
     tcase_add_test(t, other_operations);
     tcase_add_test(t, identities);
     tcase_add_test(t, argmax);
