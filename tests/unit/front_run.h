@@ -145,7 +145,7 @@ static inline const Root *run_root(Run *r, EntryKind e, RootKind kind, const cha
     for (int i = 0; i < g->root.n; i++)
         if (g->root.at[i].kind == kind && (name == NULL || strcmp(g->root.at[i].name, name) == 0))
             return &g->root.at[i];
-    ck_abort_msg("no root %s", name);
+    ck_abort_msg("no root %s", name == NULL ? "of this kind" : name);
     return NULL;
 }
 
