@@ -126,6 +126,8 @@ Graph *build(Ctx *cx, Model *m, EntryKind e)
         graph_free(g);
         return NULL;
     }
+    if (g == NULL && e == ENTRY_EVAL) /* mistakes that only training meets */
+        build_once(m, ENTRY_GRAD, false);
     m->built = m->built || g != NULL;
     return g;
 }

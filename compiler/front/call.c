@@ -253,7 +253,7 @@ static const Value *call_block(Build *b, Module *in, const Item *item, const Exp
         return &value_poison;
     int errors = b->cx->n_errors;
     const Value *v = call_item(b, in, item, e, instance);
-    if (instance->suspect == NULL || b->cx->n_errors > errors)
+    if (instance->suspect == NULL || v->kind == VALUE_POISON || b->cx->n_errors > errors)
         return v;
     report_shared(b, instance);
     return &value_poison;

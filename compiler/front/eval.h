@@ -272,6 +272,8 @@ const Value *call_custom(Build *b, Module *in, const Item *item, const Expr *e);
 const Value *eval_subscript(Build *b, const Expr *e);
 /* `x = v`, `x, y = v`, `x[i] = v` */
 void assign(Build *b, const LeftSides *t, const Value *v, Span at);
+/* What the slot is set to for the next step, so far, or NULL. */
+Update *pending_update(Build *b, int32_t slot);
 /* What a table keeps under a key (a tuple); `name` is for the message. */
 const Value *table_get(Build *b, const Table *t, const Value *key, Span at, const char *name);
 /* Binds the names to the parts of v; false after a report. */
@@ -393,6 +395,8 @@ void warn_unused(Ctx *cx, const Ast *ast);
 
 /* ---- train.c ---- */
 
+/* The block that the setting `optimizer` calls; NULL after a report. */
+const Item *find_optimizer(Build *b, const Expr *call, Module **in);
 /* Reads the `train` definition; false after a report. */
 bool train_open(Model *m);
 /* Marks a new parameter that a pattern of `freeze` matches. */

@@ -288,7 +288,7 @@ static bool owns(const Instance *in, const char *name)
 void report_shared(Build *b, const Instance *in)
 {
     const Stmt *s = in->suspect;
-    Diag *d = complain(b, E0306, s->declare.type.span, "%s%s is %s, and would be %s here",
+    Diag *d = complain(b, E0306, in->at, "%s%s is %s, and would be %s here",
                        in->prefix, s->declare.name.at[0].text, type_text(&b->cx->perm, &in->was),
                        type_text(&b->cx->perm, &in->is));
     if (in->first != NULL)
@@ -315,8 +315,10 @@ static void shared_slot(Build *b, const Stmt *s, Name name, const char *full, co
         in->was = d->type;
         in->is = *t;
     }
-    bind_slot(b, name, d->value, s->kind == STMT_STATE ? BIND_STATE : BIND_PARAM,
-              map_get(&b->m->slots, full));
+    int32_t slot = map_get(&b->m->slots, full);
+    const Update *before = pending_update(b, slot);
+    const Value *v = before == NULL ? d->value : value_tensor(&b->arena, b->top, before->ref);
+    bind_slot(b, name, v, s->kind == STMT_STATE ? BIND_STATE : BIND_PARAM, slot);
 }
 
 static void slot_one(Build *b, const Stmt *s, Name name, const Type *t, const Init *init)

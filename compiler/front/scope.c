@@ -92,12 +92,29 @@ void mark_range(Build *b, Diag *d, Span span)
         diag_range(d, span);
 }
 
+static bool same_report(const Diag *x, const Diag *y)
+{
+    return x->code == y->code && x->span.file == y->span.file && x->span.from == y->span.from &&
+           x->span.to == y->span.to && strcmp(x->text, y->text) == 0;
+}
+
+/* Where the complaint was made before, it goes. */
 void move_report(Build *b)
 {
-    if (b->cx->diag.n == 0)
+    Ctx *cx = b->cx;
+    if (cx->diag.n == 0)
         return;
-    Diag *d = b->cx->diag.at[b->cx->diag.n - 1];
-    d->span = user_span(b, d->span);
+    Diag *d = cx->diag.at[cx->diag.n - 1];
+    Span moved = user_span(b, d->span);
+    if (moved.file == d->span.file && moved.from == d->span.from && moved.to == d->span.to)
+        return;
+    d->span = moved;
+    for (int i = 0; i < cx->diag.n - 1; i++)
+        if (same_report(cx->diag.at[i], d)) {
+            cx->diag.n--;
+            cx->n_errors--;
+            return;
+        }
 }
 
 const Value *made(Build *b, Ref r)

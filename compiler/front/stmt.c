@@ -336,6 +336,14 @@ static void exec_metric(Build *b, const Stmt *s)
 
 /* ---- state ------------------------------------------------------------------- */
 
+Update *pending_update(Build *b, int32_t slot)
+{
+    for (int i = 0; i < b->update.n; i++)
+        if (b->update.at[i].slot == slot)
+            return &b->update.at[i];
+    return NULL;
+}
+
 static bool updates_state(Build *b, const Stmt *s, const Binding *found)
 {
     const char *name = s->named.name.text;
@@ -376,12 +384,16 @@ static void exec_update(Build *b, const Stmt *s)
         diag_note(b->cx, d, found->at, "`%s` is declared here", s->named.name.text);
         return;
     }
-    for (int i = 0; i < b->update.n; i++)
-        if (b->update.at[i].slot == found->slot) {
-            Diag *d = complain(b, E0307, s->span, "`%s` is set twice in one step", slot->name);
-            diag_note(b->cx, d, b->update.at[i].at, "the first time is here");
-            return;
-        }
+    Update *before = pending_update(b, found->slot);
+    if (before != NULL && b->frame->instance->shared) { /* the second use goes on from the first */
+        before->ref = r;
+        return;
+    }
+    if (before != NULL) {
+        Diag *d = complain(b, E0307, s->span, "`%s` is set twice in one step", slot->name);
+        diag_note(b->cx, d, before->at, "the first time is here");
+        return;
+    }
     vec_push(&b->arena, &b->update, ((Update){found->slot, r, s->span}));
 }
 

@@ -75,6 +75,42 @@ static const char *word(const Setting *s)
                                                                             : "";
 }
 
+static int optimizers(const Module *in, const char **name, int max)
+{
+    int n = 0;
+    for (int i = 0; i < in->ast->item.n && n < max; i++) {
+        const Item *item = in->ast->item.at[i];
+        if (item->kind == ITEM_BLOCK && item->def.arg.n >= 2)
+            name[n++] = item->name.text;
+    }
+    return n;
+}
+
+const Item *find_optimizer(Build *b, const Expr *call, Module **in)
+{
+    const char *name = call->call.name.text, *module = call->call.module.text;
+    Module *const where[] = {
+        module == NULL ? b->m->own : module_find(b->m, b->m->own, module),
+        module == NULL ? b->m->train_library : NULL,
+    };
+    for (int i = 0; i < 2; i++) {
+        const Item *item = where[i] == NULL ? NULL : module_item(where[i], name);
+        if (item != NULL && item->kind == ITEM_BLOCK && item->def.arg.n >= 2) {
+            *in = where[i];
+            return item;
+        }
+    }
+    const char *known[128];
+    Diag *d = complain(b, E0502, call->span, "there is no optimizer `%s`", name);
+    int n = optimizers(b->m->train_library, known, 128);
+    suggest(b, d, name, known, n);
+    if (d->help == NULL)
+        diag_help(b->cx, d,
+                  "the optimizers are sgd, adam, adamw, lion, rmsprop and adagrad; a "
+                  "block (p, g, lr, ...) in this file is one, too");
+    return NULL;
+}
+
 static void read_optimizer(Reader *r, const Setting *s)
 {
     const Expr *e = s->value.at[0];
@@ -83,7 +119,9 @@ static void read_optimizer(Reader *r, const Setting *s)
         diag_help(r->b->cx, d, "as in `optimizer adamw(lr = 1e-3)`");
         return;
     }
+    Module *in;
     r->t->optimizer = e;
+    find_optimizer(r->b, e, &in);
 }
 
 static void read_clip(Reader *r, const Setting *s)

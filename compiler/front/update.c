@@ -146,41 +146,6 @@ typedef struct Optimizer {
     int lr; /* which is the learning rate, or -1 */
 } Optimizer;
 
-static int optimizers(const Module *in, const char **name, int n, int max)
-{
-    for (int i = 0; i < in->ast->item.n && n < max; i++) {
-        const Item *item = in->ast->item.at[i];
-        if (item->kind == ITEM_BLOCK && item->def.arg.n >= 2)
-            name[n++] = item->name.text;
-    }
-    return n;
-}
-
-static bool find_optimizer(Build *b, Optimizer *o)
-{
-    const char *name = o->call->call.name.text;
-    Module *const where[] = {b->m->own, b->m->train_library};
-    if (o->call->call.module.text != NULL) {
-        o->in = module_find(b->m, b->m->own, o->call->call.module.text);
-        o->item = o->in == NULL ? NULL : module_item(o->in, name);
-    }
-    for (int i = 0; i < 2 && o->item == NULL && o->call->call.module.text == NULL; i++) {
-        o->in = where[i];
-        o->item = module_item(o->in, name);
-    }
-    if (o->item != NULL && o->item->kind == ITEM_BLOCK && o->item->def.arg.n >= 2)
-        return true;
-    const char *known[128];
-    Diag *d = complain(b, E0502, o->call->span, "there is no optimizer `%s`", name);
-    int n = optimizers(b->m->train_library, known, 0, 128);
-    suggest(b, d, name, known, n);
-    if (d->help == NULL)
-        diag_help(b->cx, d,
-                  "the optimizers are sgd, adam, adamw, lion, rmsprop and adagrad; a "
-                  "block (p, g, lr, ...) in this file is one, too");
-    return false;
-}
-
 /* The slot `lr`: the caller may set a rate; as long as it is NaN the schedule holds. */
 static Ref learning_rate(Build *b, const Value *schedule, Span span)
 {
@@ -269,7 +234,8 @@ static bool optimize(Updating *u)
 {
     Build *b = u->b;
     Optimizer o = {.call = b->m->train.optimizer};
-    if (!find_optimizer(b, &o) || !eval_setting(b, &o))
+    o.item = find_optimizer(b, o.call, &o.in);
+    if (o.item == NULL || !eval_setting(b, &o))
         return false;
     b->optimizer = o.item->name.text;
     for (int i = 0; i < u->grad.n; i++)
