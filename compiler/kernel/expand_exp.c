@@ -63,12 +63,12 @@ Val expand_tanh(const Fn *f, Val x)
     Val t = grow(f, v, false, &q), two = num(f, 2);
     Val below = add(f, t, two);
     Val r = quotient(f, t, below);
-    r = fn_with_sign_of(f, r, x);
-    if (!single(f))
-        return r;
-    Val z = mul(f, x, x);
-    Val p = fn_poly(f, z, tanh_poly_f32, (int)(sizeof tanh_poly_f32 / sizeof(double)));
-    Val cube = mul(f, z, x), limit = num(f, 0.55);
-    Val near = fused(f, cube, p, x), is_near = less(f, a, limit);
-    return choose(f, is_near, near, r);
+    if (single(f)) {
+        Val z = mul(f, a, a);
+        Val p = fn_poly(f, z, tanh_poly_f32, (int)(sizeof tanh_poly_f32 / sizeof(double)));
+        Val cube = mul(f, z, a), limit = num(f, 0.55);
+        Val near = fused(f, cube, p, a), is_near = less(f, a, limit);
+        r = choose(f, is_near, near, r);
+    }
+    return fn_with_sign_of(f, r, x); /* -0 too */
 }

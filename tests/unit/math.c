@@ -191,12 +191,44 @@ START_TEST(f64_functions)
 }
 END_TEST
 
-/* ---- pow ------------------------------------------------------------------------ */
+/* ---- special values ------------------------------------------------------------- */
 
 static const double special[] = {0.0,       -0.0, 1.0,      -1.0,     2.0,       -2.0,  0.5,
                                  -0.5,      3.0,  -3.0,     1e30,     -1e30,     1e-30, INFINITY,
                                  -INFINITY, NAN,  0x1p-149, 33554433, -33554435, 1.5,   -2.5};
 enum { N_SPECIAL = sizeof special / sizeof special[0] };
+
+static const double edge[] = {0x1p-1074,    -0x1p-1074,    0x1p-149,
+                              -0x1p-149,    0x1p-126,      -0x1p-126,
+                              0x1p-1022,    0x1p-130,      -0x1p-130,
+                              1e-5,         88.7228,       88.7229,
+                              -103.9721,    -87.3366,      709.782,
+                              709.783,      -745.13,       -745.14,
+                              3.4028235e38, -3.4028235e38, 1.79769313486231570e308};
+enum { N_EDGE = sizeof edge / sizeof edge[0] };
+
+START_TEST(special_values)
+{
+    static float in[BLOCK], out[BLOCK];
+    static double in64[BLOCK], out64[BLOCK];
+    const Function *f = &function[_i];
+    Arena a = {0};
+    for (int i = 0; i < N_SPECIAL + N_EDGE; i++) {
+        in64[i] = i < N_SPECIAL ? special[i] : edge[i - N_SPECIAL];
+        in[i] = (float)in64[i];
+    }
+    kernel_run(elementwise(&a, f->op, F32), K_EXACT, (const KMem[]){{in, 0}, {out, 0}}, &a);
+    kernel_run(elementwise(&a, f->op, F64), K_EXACT, (const KMem[]){{in64, 0}, {out64, 0}}, &a);
+    for (int i = 0; i < N_SPECIAL + N_EDGE; i++) {
+        double e = error_f32(out[i], f->judge(in[i])), e64 = error_f64(out64[i], f->fine(in64[i]));
+        ck_assert_msg(e <= f->f32_ulp, "%s(%a) = %a in f32", kop_text(f->op), in[i], out[i]);
+        ck_assert_msg(e64 <= f->f64_ulp, "%s(%a) = %a in f64", kop_text(f->op), in64[i], out64[i]);
+    }
+    arena_free(&a);
+}
+END_TEST
+
+/* ---- pow ------------------------------------------------------------------------ */
 
 /* x^y where the result is anywhere between the smallest and the largest. */
 static void draw_power(double *x, double *y, double range, bool round_to_f32)
@@ -312,6 +344,7 @@ Suite *suite_math(void)
     tcase_set_timeout(f64, 0);
     tcase_add_loop_test(f32, f32_functions, 0, N_FUNCTIONS);
     tcase_add_loop_test(f64, f64_functions, 0, N_FUNCTIONS);
+    tcase_add_loop_test(f32, special_values, 0, N_FUNCTIONS);
     tcase_add_test(f32, pow_f32);
     tcase_add_test(f64, pow_f64);
     TCase *random = tcase_create("random");
