@@ -52,28 +52,36 @@ static inline FILE *open_in(const char *dir, const char *name, const char *mode)
     return f;
 }
 
-static inline void compare_foreign(FILE *out, Kernel **k, int n, Arena *scratch)
+static inline void put_buffers(FILE *f, const Kernel *k, const KMem *data)
 {
-    for (int i = 0; i < n; i++) {
-        Memory judge = memory_new(k[i], 11 + (uint64_t)i), theirs = memory_new(k[i], 0);
-        KMem mem[64];
-        for (int b = 0; b < k[i]->buf.n; b++)
-            mem[b] = (KMem){judge.at[b], NULL};
-        kernel_run(k[i], K_EXACT, mem, scratch);
-        for (int b = 0; b < k[i]->buf.n; b++) {
-            if (k[i]->buf.at[b].mode == K_LOCAL)
-                continue;
-            ck_assert(fread(theirs.at[b], 1, theirs.bytes[b], out) == theirs.bytes[b]);
-            int64_t at = first_difference(k[i], b, &judge, &theirs);
-            ck_assert_msg(at < 0, "kernel %d (%s): buffer %d differs at %lld", i, k[i]->name, b,
-                          (long long)at);
-        }
-        memory_free(&judge);
-        memory_free(&theirs);
+    for (int b = 0; b < k->buf.n; b++) {
+        size_t n = (size_t)(k->buf.at[b].elems * dtype_bytes(k->buf.at[b].dtype));
+        if (k->buf.at[b].mode != K_LOCAL)
+            ck_assert(fwrite(data[b].data, 1, n, f) == n);
     }
 }
 
-static inline void check_foreign(const Foreign *m, Kernel **k, int n)
+/* What the driver wrote, against `judge`. */
+static inline void compare_foreign(FILE *out, const Kernel *k, int i, const KMem *judge)
+{
+    Memory mine = {.n = k->buf.n}, theirs = {.n = k->buf.n};
+    for (int b = 0; b < k->buf.n; b++) {
+        size_t n = (size_t)(k->buf.at[b].elems * dtype_bytes(k->buf.at[b].dtype));
+        if (k->buf.at[b].mode == K_LOCAL)
+            continue;
+        mine.at[b] = judge[b].data;
+        theirs.at[b] = malloc(n + 1);
+        ck_assert(fread(theirs.at[b], 1, n, out) == n);
+        int64_t at = first_difference(k, b, &mine, &theirs);
+        ck_assert_msg(at < 0, "kernel %d (%s): buffer %d differs at %lld", i, k->name, b,
+                      (long long)at);
+        free(theirs.at[b]);
+    }
+}
+
+/* data[i]: memory of kernel i's buffers at the start; it holds the judge's results in the
+ * end. */
+static inline void check_foreign(const Foreign *m, Kernel **k, int n, KMem (*data)[64])
 {
     Ctx cx;
     ctx_init(&cx);
@@ -90,20 +98,18 @@ static inline void check_foreign(const Foreign *m, Kernel **k, int n)
     write_driver(f, k, fn, n);
     fclose(f);
     f = open_in(dir, "in", "wb");
-    for (int i = 0; i < n; i++) {
-        Memory mem = memory_new(k[i], 11 + (uint64_t)i);
-        for (int b = 0; b < k[i]->buf.n; b++)
-            if (k[i]->buf.at[b].mode != K_LOCAL)
-                fwrite(mem.at[b], 1, mem.bytes[b], f);
-        memory_free(&mem);
-    }
+    for (int i = 0; i < n; i++)
+        put_buffers(f, k[i], data[i]);
     fclose(f);
     snprintf(command, sizeof command,
              "cd %s && %s -O0 -o driver driver.c k.o && %s ./driver in out", dir, m->compiler,
              m->run);
     ck_assert_msg(system(command) == 0, "%s", command);
     f = open_in(dir, "out", "rb");
-    compare_foreign(f, k, n, &cx.scratch);
+    for (int i = 0; i < n; i++) {
+        kernel_run(k[i], K_EXACT, data[i], &cx.scratch);
+        compare_foreign(f, k[i], i, data[i]);
+    }
     fclose(f);
     snprintf(command, sizeof command, "rm -r %s", dir);
     ck_assert(system(command) == 0);
@@ -116,5 +122,16 @@ static inline bool has_program(const char *name)
     snprintf(command, sizeof command, "command -v %s >/dev/null 2>&1", name);
     return system(command) == 0;
 }
+
+static inline bool has_arm(const char *what)
+{
+    if (has_program("qemu-aarch64-static") && has_program("aarch64-linux-gnu-gcc"))
+        return true;
+    printf("skipped: %s: no qemu-aarch64-static or no aarch64-linux-gnu-gcc\n", what);
+    return false;
+}
+
+static const Foreign arm_machine = {"aarch64-linux-gnu", "baseline",
+                                    "aarch64-linux-gnu-gcc -static", "qemu-aarch64-static"};
 
 #endif

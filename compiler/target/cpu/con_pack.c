@@ -1,7 +1,10 @@
 /* Packing of a panel through the operand's access function. */
 #include "con.h"
 
-enum { MAX_WIDTH = 256 }; /* of a panel */
+enum {
+    MAX_WIDTH = 256,  /* of a panel */
+    LONG_SECTION = 12 /* instructions */
+};
 
 static Lv value_of(Con *c, Side *s)
 {
@@ -277,6 +280,11 @@ static void pack_k(Con *c, Side *s, int width, Lv r0, Lv count, Lv k0, Lv kn, Lv
     if (s->k.n > 0) {
         Lv digit = k.digit[s->k.n - 1];
         live = ir_min(ir, live, LLVMBuildSub(ir->b, ir_int(ir, s->k.run), digit, ""));
+    }
+    if (s->to - s->from > LONG_SECTION) { /* one copy of the code */
+        pack_k_group(c, s, width, row, &k, live, dst);
+        close_k(c, &s->k, &k, live);
+        return;
     }
     IrIf f = ir_if(ir, LLVMBuildICmp(ir->b, LLVMIntEQ, live, lanes, ""));
     pack_k_group(c, s, width, row, &k, NULL, dst);

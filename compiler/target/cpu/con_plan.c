@@ -249,6 +249,11 @@ static void choose_in_place(ConPlan *p)
     r->in_place = r->plain && (p->n_cols <= 4 * p->nr || (walked <= p->mach->l2_bytes && !far));
 }
 
+static int64_t at_least_1(int64_t x)
+{
+    return x < 1 ? 1 : x;
+}
+
 static void cut_k(ConPlan *p)
 {
     int64_t most = p->n_rows <= 192 ? 1152 : 512, wanted = 384;
@@ -260,6 +265,7 @@ static void cut_k(ConPlan *p)
     if (p->leaf > most && !all_in_place)
         p->kc = ceil_div(p->leaf, ceil_div(p->leaf, wanted));
     p->chains = p->kc < p->leaf;
+    p->kc = at_least_1(p->kc); /* sums over nothing have blocks too */
 }
 
 static double plan_cycles(ConPlan *p)
@@ -267,7 +273,7 @@ static double plan_cycles(ConPlan *p)
     double k = (double)p->n_k, panels = (double)p->row_panels * (double)p->col_panels;
     double tile = tile_cycles(p, p->kc) * k;
     double out = p->mr * (p->nv * 3.0 + (strided_output(p) ? p->nr * 2.0 : 0));
-    double blocks = (double)ceil_div(p->n_k, p->kc > 0 ? p->kc : 1);
+    double blocks = (double)ceil_div(p->n_k, p->kc);
     double rest = (p->mr * p->nv * 2.0 + 20) * blocks; /* accumulators in and out */
     double cycles = panels * (tile + out + rest);
     if (!p->rows.in_place)
@@ -316,11 +322,6 @@ static void consider(ConPlan *best, ConPlan p, bool swap, int nv)
 }
 
 /* ---- blocks ------------------------------------------------------------------------- */
-
-static int64_t at_least_1(int64_t x)
-{
-    return x < 1 ? 1 : x;
-}
 
 static void cut_blocks(ConPlan *p)
 {

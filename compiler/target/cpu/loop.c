@@ -274,8 +274,12 @@ KernelFn emit_loop_kernel(Ir *ir, const Kernel *k, const char *name, Arena *aren
     if (t->n_chain > 0 && t->n_units > 0) {
         emit_beside(&e, t->root);
         emit_grid(&e, LLVMGetParam(out.fn, 2), LLVMGetParam(out.fn, 3));
-    } else if (t->n_chain == 0) {
+    } else if (t->n_chain == 0) { /* one unit, which may be in another piece */
+        Lv some =
+            LLVMBuildICmp(ir->b, LLVMIntSLT, LLVMGetParam(out.fn, 2), LLVMGetParam(out.fn, 3), "");
+        IrIf f = ir_if(ir, some);
         emit_items(&e, t->root);
+        ir_end_if(ir, &f);
     }
     LLVMBuildRetVoid(ir->b);
     return out;

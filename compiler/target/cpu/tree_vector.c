@@ -96,7 +96,7 @@ typedef struct Rules {
     const Tree *t;
     const Node *loop;
     int lanes[2];     /* INTO of accumulators with 8 and with 16 lanes */
-    bool nested[2];   /* one of them in an inner loop */
+    bool nested[2];   /* one of them in an inner loop, or beside another one */
     bool wide_values; /* doubles */
     int work;         /* operations in the loop */
     bool ok;
@@ -129,6 +129,18 @@ static bool free_of_carry(const Rules *r, const KAccess *store, const Node *in)
     return true;
 }
 
+/* Another INTO feeds the same accumulator from here. */
+static bool feeds_twice(const Rules *r, const Node *in, Val into)
+{
+    const KInst *k = r->t->k->inst.at;
+    for (const Node *n = in->first; n != NULL; n = n->next) {
+        if (n->loop ? feeds_twice(r, n, into)
+                    : n->v != into && k[n->v].op == KI_INTO && k[n->v].a == k[into].a)
+            return true;
+    }
+    return false;
+}
+
 static void check_inst(Rules *r, const Node *n)
 {
     const Tree *t = r->t;
@@ -146,7 +158,7 @@ static void check_inst(Rules *r, const Node *n)
         r->ok = false;
     int many = k_lanes((DType)i->dtype) == 16;
     r->lanes[many]++;
-    r->nested[many] |= n->parent != r->loop;
+    r->nested[many] |= n->parent != r->loop || feeds_twice(r, r->loop, n->v);
 }
 
 static void check_body(Rules *r, const Node *in)
