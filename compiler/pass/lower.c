@@ -794,6 +794,14 @@ static int find_result(Program *p, const char *name)
     return p->result.n - 1;
 }
 
+/* What the caller must have room for, whichever entry runs: where micro-batches are
+ * accumulated, `step` gives the outputs of all of them. */
+static void keep_larger(const Program *p, Result *r, int32_t buffer)
+{
+    if (r->buffer < 0 || p->buffer.at[buffer].bytes > p->buffer.at[r->buffer].bytes)
+        r->buffer = buffer;
+}
+
 static void entry_results(Lowering *lo, Level *l, Entry *e)
 {
     const Graph *g = l->g;
@@ -803,8 +811,7 @@ static void entry_results(Lowering *lo, Level *l, Entry *e)
         if (r->kind == ROOT_LOSS || r->kind == ROOT_OUTPUT || r->kind == ROOT_METRIC) {
             Place pl = place_of(lo, l, r->ref);
             int at = find_result(lo->p, r->name);
-            if (lo->p->result.at[at].buffer < 0)
-                lo->p->result.at[at].buffer = pl.buffer;
+            keep_larger(lo->p, &lo->p->result.at[at], pl.buffer);
             Result res = {.name = r->name, .buffer = pl.buffer, .wanted = true};
             vec_push(lo->p->arena, &all, res);
         } else if (r->kind == ROOT_GRADIENT) {
