@@ -1,0 +1,95 @@
+#!/bin/sh
+# Plants each bug of plants.txt in a copy of the tree (build-plants/tree) and asks the
+# suite: unit tests first, then random models. Prints what caught it.
+#
+#   sh tests/plants/run.sh            all of them
+#   sh tests/plants/run.sh WORD...    those whose names contain one of the words
+set -u
+cd "$(dirname "$0")/../.." || exit 3
+. tests/setup.sh
+
+home=$PWD/build-plants
+tree=$home/tree
+passed=0 failed=0
+
+mkdir -p "$tree"
+tar -c --exclude=./build --exclude='./build-*' --exclude=./.git . | tar -x -C "$tree" || exit 3
+cd "$tree" || exit 3
+
+# make_all: the unit tests and the random models of the copy.
+make_all() {
+    build "$home/build" Release gradc-tests gradc-smith >"$home/make.txt" 2>&1
+}
+
+# random TO: what is wrong with the first models.
+random() {
+    timeout 300 "$home/build/gradc-smith" run --seed 1000000 --count 60 --jobs "$(cores)" 2>&1 |
+        grep '^seed' | sort >"$1"
+}
+
+# unseen SUITES: nobody sees anything wrong; otherwise `caught` says who did.
+unseen() {
+    known=$("$home/build/gradc-tests" --list 2>/dev/null)
+    for suite in $1; do
+        printf '%s\n' "$known" | grep -qx "$suite" || continue
+        if ! timeout 300 "$home/build/gradc-tests" "$suite" >"$home/out.txt" 2>&1; then
+            caught="unit test $suite: $(grep -m 1 -E '^tests/|\.c:[0-9]+:[FE]:' "$home/out.txt" |
+                cut -c 1-120)"
+            return 1
+        fi
+    done
+    random "$home/random.txt"
+    if ! cmp -s "$home/random.txt" "$home/before.txt"; then
+        caught="random models: $(diff "$home/before.txt" "$home/random.txt" |
+            sed -n 's/^> //p' | head -n 1 | cut -c 1-120)"
+        return 1
+    fi
+    return 0
+}
+
+selected() {
+    name=$1
+    shift
+    [ $# -eq 0 ] && return 0
+    for word in "$@"; do
+        case $name in *"$word"*) return 0 ;; esac
+    done
+    return 1
+}
+
+if ! make_all; then
+    tail -n 20 "$home/make.txt"
+    say "passed=0 failed=1 skipped=0"
+    exit 1
+fi
+caught=
+random "$home/before.txt"
+if ! unseen "ops vjp graph simplify cpu_loop plan plan_check"; then
+    say "the suite fails without a planted bug ($caught)"
+    failed=$((failed + 1))
+fi
+grep -v '^#' tests/plants/plants.txt >"$home/list.txt"
+while IFS='|' read -r name file command suites; do
+    name=${name% } file=${file# } file=${file% } command=${command# } command=${command% }
+    selected "$name" "$@" || continue
+    cp "$file" "$home/keep"
+    sed "$command" "$home/keep" >"$file"
+    if cmp -s "$file" "$home/keep"; then
+        say "FAILED: $name: the line in $file has moved"
+        failed=$((failed + 1))
+        continue
+    fi
+    if ! make_all; then
+        say "FAILED: $name does not compile: $(grep -m 1 'error' "$home/make.txt")"
+        failed=$((failed + 1))
+    elif unseen "${suites#* }"; then
+        say "FAILED: $name was not found"
+        failed=$((failed + 1))
+    else
+        say "$name: $caught"
+        passed=$((passed + 1))
+    fi
+    cp "$home/keep" "$file"
+done <"$home/list.txt"
+say "passed=$passed failed=$failed skipped=0"
+[ "$failed" -eq 0 ]
