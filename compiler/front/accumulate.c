@@ -51,7 +51,7 @@ static bool is_sliced(const Accumulate *a, OpId op, int32_t index)
     return index < p->input.n && p->input.at[index].batch_axis == 0;
 }
 
-/* ---- what is given ---------------------------------------------------------------- */
+/* ---- what is given ------------------------------------------------------- */
 
 /* [n * batch, ...] as n slices. */
 static Ref sliced_input(Accumulate *a, int32_t index, const Type *t)
@@ -109,7 +109,7 @@ static Ref *outer_refs(Accumulate *a, const Givens *s)
     return refs;
 }
 
-/* ---- across: a scan that comes first ------------------------------------------------ */
+/* ---- across: a scan that comes first ------------------------------------- */
 
 static bool *needed_for(Accumulate *a, Ref r)
 {
@@ -168,7 +168,7 @@ static void averages(Accumulate *a)
     }
 }
 
-/* ---- the step ----------------------------------------------------------------------- */
+/* ---- the step ------------------------------------------------------------ */
 
 static bool is_batch_gradient(const Accumulate *a, const Root *r)
 {

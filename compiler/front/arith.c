@@ -6,7 +6,7 @@
 #include <math.h>
 #include <string.h>
 
-/* ---- constants -------------------------------------------------------------- */
+/* ---- constants ----------------------------------------------------------- */
 
 static const Value *overflow(Build *b, const Spans *s)
 {
@@ -227,7 +227,7 @@ bool fold_unary(OpId op, double x, double *y)
     }
 }
 
-/* ---- one dtype, one shape --------------------------------------------------- */
+/* ---- one dtype, one shape ------------------------------------------------ */
 
 /* Where to put the caret: of an operator in the library, the operand that is written in
  * the user's file. */
@@ -361,7 +361,7 @@ bool unify(Build *b, const Value *const *v, const Span *span, int n, int other, 
     return true;
 }
 
-/* ---- tensors ---------------------------------------------------------------- */
+/* ---- tensors ------------------------------------------------------------- */
 
 static const char *matrix_text(Build *b, const Value *v)
 {

@@ -47,4 +47,7 @@ Graph *build_accumulate(Ctx *cx, Model *m, Graph *g);
  * ROOT_GRADIENTs become guarded ROOT_ASSIGNs. fails: false, after reporting. */
 bool build_update(Ctx *cx, Model *m, Graph *g);
 
+/* grammar/functions.md: the functions that gradc knows. */
+void functions_manual(Text *to);
+
 #endif

@@ -49,7 +49,7 @@ const Value *builtin_name(Build *b, const char *name)
     return NULL;
 }
 
-/* ---- arguments ------------------------------------------------------------------ */
+/* ---- arguments ----------------------------------------------------------- */
 
 typedef struct Formal {
     char name[32];
@@ -163,7 +163,7 @@ const Value *builtin_call(Build *b, const Builtin *f, const Expr *e)
     return f->call(b, &c);
 }
 
-/* ---- ops by name: relu(x), pow(x, y) ---------------------------------------------- */
+/* ---- ops by name: relu(x), pow(x, y) ------------------------------------- */
 
 static const char *op_head(OpId op)
 {
@@ -202,4 +202,42 @@ const Value *op_call(Build *b, OpId op, const Expr *e)
         return &value_poison;
     at(b, e->span);
     return made(b, n == 2 ? g_binary(b->g, op, x[0], x[1]) : g_node(b->g, op, x, n, NULL));
+}
+
+/* ---- grammar/functions.md ------------------------------------------------ */
+
+static const char *const table_title[N_TABLES] = {"Sizes and views", "Values", "Random numbers"};
+
+static void manual_entry(Text *to, const Builtin *f)
+{
+    text_add(to, "| `%s(%s)` | %s | `%s` |\n", f->name, f->head, f->doc, f->example);
+}
+
+/* Ops that are called by their names: an operand, an element of the result. */
+static void manual_pointwise(Text *to)
+{
+    text_add(to, "\n## Element by element\n\n| function | |\n| --- | --- |\n");
+    for (int i = OP_NONE + 1; i < N_OPS; i++) {
+        const Op *op = optab[i];
+        bool named = op->kind == OP_POINTWISE && builtin_find(op->name) == NULL;
+        if (named && (op->infix == NULL || i == OP_pow))
+            text_add(to, "| `%s(%s)` | %s |\n", op->name, op_head((OpId)i), op->doc);
+    }
+}
+
+void functions_manual(Text *to)
+{
+    text_add(
+        to,
+        "# Functions\n\n"
+        "What a model can call without `use`, printed from the tables in `compiler/front/`; a\n"
+        "test compiles every example, with `x : f32[2,3,4]` and `i : i32[2,3]`, and fails when\n"
+        "this page is stale. Arguments with `?` may be left out. Besides these there are the\n"
+        "functions of `compiler/lib/prelude.model`, written in the language.\n");
+    for (int i = 0; i < N_TABLES; i++) {
+        text_add(to, "\n## %s\n\n| function | | example |\n| --- | --- | --- |\n", table_title[i]);
+        for (const Builtin *f = tables[i]; f->name != NULL; f++)
+            manual_entry(to, f);
+    }
+    manual_pointwise(to);
 }

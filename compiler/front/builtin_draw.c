@@ -93,8 +93,15 @@ static const Value *bi_bernoulli(Build *b, const CallArgs *c)
 }
 
 const Builtin builtin_draw_table[] = {
-    {"uniform", "shape?, type?, low?, high?", bi_uniform},
-    {"normal", "shape?, type?, mean?, std?", bi_normal},
-    {"bernoulli", "shape, p", bi_bernoulli},
-    {NULL, NULL, NULL},
+    {"uniform", "shape?, type?, low?, high?", bi_uniform,
+     "Draws from low (0) to high (1), new in every step. Without a shape: first values of a "
+     "parameter.",
+     "uniform([2, 3], low = -1)"},
+    {"normal", "shape?, type?, mean?, std?", bi_normal,
+     "Normal draws of this mean (0) and deviation (1). Without a shape: first values of a "
+     "parameter.",
+     "normal(shape(x), std = 0.1)"},
+    {"bernoulli", "shape, p", bi_bernoulli, "True with probability p.",
+     "where(bernoulli(shape(x), 0.9), x, 0)"},
+    {.name = NULL},
 };

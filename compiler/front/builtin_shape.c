@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-/* ---- constants ---------------------------------------------------------------------- */
+/* ---- constants ----------------------------------------------------------- */
 
 static bool shape_wanted(Build *b, const CallArgs *c, int64_t *dim, int *rank)
 {
@@ -133,7 +133,7 @@ static const Value *bi_each(Build *b, const CallArgs *c)
     return &value_poison;
 }
 
-/* ---- filled tensors -------------------------------------------------------------------- */
+/* ---- filled tensors ------------------------------------------------------ */
 
 /* Without a type it is still free, as a number is. */
 static const Value *filled(Build *b, const CallArgs *c, const Value *number, int type)
@@ -195,7 +195,7 @@ static const Value *bi_iota(Build *b, const CallArgs *c)
     return made(b, r);
 }
 
-/* ---- views ------------------------------------------------------------------------------ */
+/* ---- views --------------------------------------------------------------- */
 
 /* One size may be -1: what is left. */
 static bool complete_shape(Build *b, Ref x, int64_t *dim, int rank, Span span)
@@ -325,7 +325,7 @@ static const Value *bi_insert_axis(Build *b, const CallArgs *c)
     return made(b, g_insert_axis(b->g, x, axis));
 }
 
-/* ---- parts put together and taken apart ---------------------------------------------------- */
+/* ---- parts put together and taken apart ---------------------------------- */
 
 static bool want_tensors(Build *b, const CallArgs *c, Ref **out, int *n)
 {
@@ -514,31 +514,50 @@ static const Value *bi_window(Build *b, const CallArgs *c)
 }
 
 const Builtin builtin_shape_table[] = {
-    {"dim", "x, axis", bi_dim},
-    {"shape", "x", bi_shape},
-    {"rank", "x", bi_rank},
-    {"size", "x", bi_size},
-    {"type", "x", bi_type},
-    {"len", "x", bi_len},
-    {"ceil_div", "x, y", bi_ceil_div},
-    {"all_but", "...", bi_all_but},
-    {"repeated", "x, n", bi_repeated},
-    {"each", "x, n", bi_each},
-    {"zeros", "shape, type?", bi_zeros},
-    {"ones", "shape, type?", bi_ones},
-    {"full", "shape, value, type?", bi_full},
-    {"iota", "shape, axis?, type?", bi_iota},
-    {"reshape", "x, shape", bi_reshape},
-    {"transpose", "x, axes?", bi_transpose},
-    {"flatten", "x, from?, to?", bi_flatten},
-    {"broadcast", "x, shape", bi_broadcast},
-    {"insert_axis", "x, axis", bi_insert_axis},
-    {"concat", "x, axis?", bi_concat},
-    {"stack", "x, axis?", bi_stack},
-    {"split", "x, parts, axis?", bi_split},
-    {"flip", "x, axis", bi_flip},
-    {"repeat", "x, n, axis", bi_repeat},
-    {"pad", "x, axis, lo?, hi?, value?", bi_pad},
-    {"window", "x, axis, size, stride?, dilation?, lo?, hi?, fill?", bi_window},
-    {NULL, NULL, NULL},
+    {"dim", "x, axis", bi_dim, "The size of an axis.", "dim(x, -1)"},
+    {"shape", "x", bi_shape, "All sizes, as a list.", "reshape(x, shape(x))"},
+    {"rank", "x", bi_rank, "The number of axes.", "rank(x) - 2"},
+    {"size", "x", bi_size, "The number of elements.", "size(x)"},
+    {"type", "x", bi_type, "The element type, for `cast`, `zeros` and types.", "cast(i, type(x))"},
+    {"len", "x", bi_len, "The number of a list's elements.", "len([4, 5, 6])"},
+    {"ceil_div", "x, y", bi_ceil_div, "x / y rounded up, of integers.", "ceil_div(7, 2)"},
+    {"all_but", "...", bi_all_but, "As an `axis` argument: all axes but these.",
+     "mean(x, axis = all_but(1))"},
+    {"repeated", "x, n", bi_repeated, "A list of n times x.", "[1, 4] + repeated(1, 2)"},
+    {"each", "x, n", bi_each, "n times x as a list; a list of n stays as it is.", "each(3, 2)"},
+    {"zeros", "shape, type?", bi_zeros,
+     "A tensor of zeros. Without a type it takes that of what it meets, as numbers do.",
+     "zeros([2, 3], f32)"},
+    {"ones", "shape, type?", bi_ones, "A tensor of ones.", "x + ones([3, 1])"},
+    {"full", "shape, value, type?", bi_full, "A tensor of one number.", "full([2, 3], 0.5, f32)"},
+    {"iota", "shape, axis?, type?", bi_iota, "0, 1, 2, ... along an axis; i32 if no type is given.",
+     "iota([3, 4], axis = 1)"},
+    {"reshape", "x, shape", bi_reshape,
+     "The same elements in another shape; one size may be -1: what is left.",
+     "reshape(x, [6, -1])"},
+    {"transpose", "x, axes?", bi_transpose,
+     "The axes in this order; without one the last two are swapped.", "transpose(x, [0, 2, 1])"},
+    {"flatten", "x, from?, to?", bi_flatten, "Axes `from` to `to` (both included) become one.",
+     "flatten(x, from = 1)"},
+    {"broadcast", "x, shape", bi_broadcast,
+     "Repeated to a shape by NumPy's rule; operators do it by themselves.",
+     "broadcast(x[0, 0], [2, 4])"},
+    {"insert_axis", "x, axis", bi_insert_axis, "A new axis of size 1.", "insert_axis(x, 0)"},
+    {"concat", "x, axis?", bi_concat,
+     "Tensors of a list, one behind the other along an axis (the first).",
+     "concat([x, x], axis = -1)"},
+    {"stack", "x, axis?", bi_stack, "Tensors of a list along a new axis.",
+     "stack([x, x], axis = 1)"},
+    {"split", "x, parts, axis?", bi_split,
+     "Equal parts along an axis (the first), or parts of these sizes, as a tuple.",
+     "split(x, [1, 3], axis = -1)"},
+    {"flip", "x, axis", bi_flip, "Axes in reverse order.", "flip(x, axis = [0, 2])"},
+    {"repeat", "x, n, axis", bi_repeat, "Each element of an axis n times.",
+     "repeat(x, 2, axis = 1)"},
+    {"pad", "x, axis, lo?, hi?, value?", bi_pad,
+     "`lo` elements of `value` (0) before an axis, `hi` behind it.", "pad(x, -1, lo = 1, hi = 2)"},
+    {"window", "x, axis, size, stride?, dilation?, lo?, hi?, fill?", bi_window,
+     "Windows along an axis, which becomes two: their number, and `size`. Outside of x is `fill`.",
+     "max(window(x, 2, 2, stride = 2), axis = 3)"},
+    {.name = NULL},
 };

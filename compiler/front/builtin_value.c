@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-/* ---- reductions ------------------------------------------------------------------- */
+/* ---- reductions ---------------------------------------------------------- */
 
 typedef struct Reduce {
     Ref x;
@@ -275,7 +275,7 @@ static const Value *bi_cumsum(Build *b, const CallArgs *c)
     return made(b, g_cumsum(b->g, x, axis, down));
 }
 
-/* ---- choices, conversions ------------------------------------------------------------ */
+/* ---- choices, conversions ------------------------------------------------ */
 
 static const Value *bi_where(Build *b, const CallArgs *c)
 {
@@ -317,7 +317,7 @@ static const Value *bi_stop_gradient(Build *b, const CallArgs *c)
     return made(b, g_stop_gradient(b->g, x));
 }
 
-/* ---- indexing ------------------------------------------------------------------------- */
+/* ---- indexing ------------------------------------------------------------ */
 
 static Ref index_tensor(Build *b, const Value *v, Span span)
 {
@@ -418,7 +418,7 @@ static const Value *bi_lower_triangle(Build *b, const CallArgs *c)
     return made(b, g_binary(b->g, OP_le, column, row));
 }
 
-/* ---- contractions ------------------------------------------------------------------------ */
+/* ---- contractions -------------------------------------------------------- */
 
 static const Value *bi_conv(Build *b, const CallArgs *c)
 {
@@ -478,31 +478,55 @@ static const Value *bi_einsum(Build *b, const CallArgs *c)
     return made(b, g_einsum(b->g, spec, x, y));
 }
 
-/* ---- derivatives ---------------------------------------------------------------------------- */
+/* ---- derivatives --------------------------------------------------------- */
+
+enum { MAX_GRADS = 64 };
+
+/* The tensors to derive by: one, or a tuple or list of them. */
+static bool grad_operands(Build *b, const CallArgs *c, Ref *x, int *n)
+{
+    const Value *v = c->value[1];
+    *n = value_is_items(v) ? v->n : 1;
+    if (*n > MAX_GRADS) {
+        complain(b, E0330, c->at[1], "`grad` is by at most %d tensors", MAX_GRADS);
+        return false;
+    }
+    for (int i = 0; i < *n; i++) {
+        const Value *one = value_is_items(v) ? v->item[i] : v;
+        if (one->kind != VALUE_TENSOR || one->graph != b->g) {
+            complain(b, E0330, c->at[1], "`grad` is by a tensor%s, and this is %s",
+                     one->kind == VALUE_TENSOR ? " of the same scan" : "",
+                     value_text(&b->cx->perm, one));
+            return false;
+        }
+        x[i] = one->ref;
+    }
+    return true;
+}
 
 static const Value *bi_grad(Build *b, const CallArgs *c)
 {
-    Ref y = want_float(b, c->value[0], c->at[0], "`grad`");
+    Ref x[MAX_GRADS], d[MAX_GRADS], y = want_float(b, c->value[0], c->at[0], "`grad`");
+    const Value *result[MAX_GRADS];
+    int n;
     if (y == NONE)
         return &value_poison;
     if (rank(b->g, y) != 0) {
-        Diag *d = complain(b, E0330, c->at[0], "`grad` is of one number, and this is %s",
-                           type_text(&b->cx->perm, type_of(b->g, y)));
-        diag_help(b->cx, d, "take the sum: `grad(sum(y), x)`");
+        Diag *bad = complain(b, E0330, c->at[0], "`grad` is of one number, and this is %s",
+                             type_text(&b->cx->perm, type_of(b->g, y)));
+        diag_help(b->cx, bad, "take the sum: `grad(sum(y), x)`");
         return &value_poison;
     }
-    const Value *v = c->value[1];
-    if (v->kind != VALUE_TENSOR || v->graph != b->g) {
-        complain(b, E0330, c->at[1], "`grad` is by a tensor%s, and this is %s",
-                 v->kind == VALUE_TENSOR ? " of the same scan" : "", value_text(&b->cx->perm, v));
+    if (!grad_operands(b, c, x, &n))
         return &value_poison;
-    }
     at(b, c->call->span);
-    Ref one = g_const(b->g, type_of(b->g, y)->dtype, 1), d = REF_ZERO, x = v->ref;
-    if (!pullback(b->cx, b->g, &y, &one, 1, &x, 1, &d))
+    Ref one = g_const(b->g, type_of(b->g, y)->dtype, 1);
+    if (!pullback(b->cx, b->g, &y, &one, 1, x, n, d))
         return made(b, NONE);
     at(b, c->call->span);
-    return made(b, d == REF_ZERO ? g_zeros(b->g, type_of(b->g, x)) : d);
+    for (int i = 0; i < n; i++)
+        result[i] = made(b, d[i] == REF_ZERO ? g_zeros(b->g, type_of(b->g, x[i])) : d[i]);
+    return value_is_items(c->value[1]) ? value_items(&b->arena, VALUE_TUPLE, result, n) : result[0];
 }
 
 /* The parameter that r depends on, or -1. */
@@ -556,29 +580,64 @@ static const Value *bi_across(Build *b, const CallArgs *c)
 }
 
 const Builtin builtin_value_table[] = {
-    {"sum", "x, axis?, keep?", bi_sum},
-    {"prod", "x, axis?, keep?", bi_prod},
-    {"product", "x, axis?, keep?", bi_product},
-    {"mean", "x, axis?, keep?", bi_mean},
-    {"count", "x, axis?, keep?", bi_count},
-    {"max", "x, y?, axis?, keep?", bi_max},
-    {"min", "x, y?, axis?, keep?", bi_min},
-    {"all", "x, axis?, keep?", bi_all},
-    {"any", "x, axis?, keep?", bi_any},
-    {"argmax", "x, axis?", bi_argmax},
-    {"argmin", "x, axis?", bi_argmin},
-    {"cumsum", "x, axis, reverse?", bi_cumsum},
-    {"where", "condition, x, y", bi_where},
-    {"cast", "x, type", bi_cast},
-    {"stop_gradient", "x", bi_stop_gradient},
-    {"take_along", "x, index, axis", bi_take_along},
-    {"gather", "x, index", bi_gather},
-    {"scatter_add", "x, index, y", bi_scatter_add},
-    {"one_hot", "x, classes, type?", bi_one_hot},
-    {"lower_triangle", "x", bi_lower_triangle},
-    {"conv", "x, weight, stride?, padding?, dilation?, groups?", bi_conv},
-    {"einsum", "spec, x, y", bi_einsum},
-    {"grad", "y, x", bi_grad},
-    {"across", "x", bi_across},
-    {NULL, NULL, NULL},
+    {"sum", "x, axis?, keep?", bi_sum,
+     "The sum along axes: one, a list, or all. `keep` leaves them with size 1.",
+     "sum(x, axis = (0, 2), keep = true)"},
+    {"prod", "x, axis?, keep?", bi_prod, "The product along axes.", "prod(x, axis = 0)"},
+    {"product", "x, axis?, keep?", bi_product, "The product of a list's numbers.",
+     "product([2, 3])"},
+    {"mean", "x, axis?, keep?", bi_mean,
+     "The mean along axes. Rows that a partial batch does not have are left out.",
+     "mean(x, axis = -1)"},
+    {"count", "x, axis?, keep?", bi_count,
+     "How many elements a `mean` along these axes is over: a number, or a scalar where it depends "
+     "on a partial batch.",
+     "count(x, axis = all_but(1))"},
+    {"max", "x, y?, axis?, keep?", bi_max,
+     "The larger of two; of one value the largest along axes.",
+     "max(x, 0) + max(x, axis = 2, keep = true)"},
+    {"min", "x, y?, axis?, keep?", bi_min,
+     "The smaller of two; of one value the smallest along axes.", "min(x, axis = 0)"},
+    {"all", "x, axis?, keep?", bi_all, "True where all along the axes are.",
+     "all(x > 0, axis = 1)"},
+    {"any", "x, axis?, keep?", bi_any, "True where one along the axes is.", "any(x > 0)"},
+    {"argmax", "x, axis?", bi_argmax,
+     "The index (i32) of the largest along an axis; the first of equals.", "argmax(x, axis = -1)"},
+    {"argmin", "x, axis?", bi_argmin, "The index of the smallest along an axis.",
+     "argmin(x, axis = 0)"},
+    {"cumsum", "x, axis, reverse?", bi_cumsum,
+     "Running sums along an axis, with `reverse` from the end.", "cumsum(x, axis = 1)"},
+    {"where", "condition, x, y", bi_where, "x where the condition is true, else y.",
+     "where(x > 0, x, 0)"},
+    {"cast", "x, type", bi_cast,
+     "Another element type. Floats become integers by cutting, within their range.",
+     "cast(x, i32)"},
+    {"stop_gradient", "x", bi_stop_gradient, "x, but no gradient goes through it.",
+     "stop_gradient(x)"},
+    {"take_along", "x, index, axis", bi_take_along,
+     "One element along an axis for each place: the index has the shape of x without that axis.",
+     "take_along(x, i, axis = -1)"},
+    {"gather", "x, index", bi_gather, "Rows of a table, as `table[index]`.", "gather(x[0], i)"},
+    {"scatter_add", "x, index, y", bi_scatter_add, "x with the rows of y added at the index.",
+     "scatter_add(x[0], i[0], x[1])"},
+    {"one_hot", "x, classes, type?", bi_one_hot,
+     "1 at the index, 0 elsewhere, along a new last axis; f32 if no type is given.",
+     "one_hot(i, 5)"},
+    {"lower_triangle", "x", bi_lower_triangle,
+     "For the last two axes of x: true where the column is at most the row.",
+     "where(lower_triangle(x), x, -inf)"},
+    {"conv", "x, weight, stride?, padding?, dilation?, groups?", bi_conv,
+     "Convolution of x[N, C, ...] with weight[O, C / groups, ...]; stride, padding and dilation "
+     "are one number or one for each axis.",
+     "conv(reshape(x, [1, 2, 3, 4]), ones([5, 2, 2, 2], f32), padding = 1)"},
+    {"einsum", "spec, x, y", bi_einsum,
+     "Contraction by letters: those not in the result are summed.",
+     "einsum(\"bij,bkj->bik\", x, x)"},
+    {"grad", "y, x", bi_grad,
+     "The gradient of the number y by x, a value like any other; by a tuple, a tuple.",
+     "grad(sum(x^2), x)"},
+    {"across", "x", bi_across,
+     "The mean of a number over all micro-batches of a step; it depends on no parameter.",
+     "across(mean(x))"},
+    {.name = NULL},
 };

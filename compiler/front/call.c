@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-/* ---- call paths -------------------------------------------------------------- */
+/* ---- call paths ---------------------------------------------------------- */
 
 static Instance *child_named(const Instance *in, const char *name)
 {
@@ -93,7 +93,7 @@ static Instance *instance_new(Build *b, const Expr *e, const Item *item)
     return new;
 }
 
-/* ---- arguments ---------------------------------------------------------------- */
+/* ---- arguments ----------------------------------------------------------- */
 
 static int formal_named(const Args *formal, const char *name)
 {
@@ -183,7 +183,7 @@ static void bind_arguments(Build *b, const Item *item, const Value *const *value
     }
 }
 
-/* ---- calling ------------------------------------------------------------------ */
+/* ---- calling ------------------------------------------------------------- */
 
 static bool recursive(Build *b, const Item *item, const Expr *e)
 {
@@ -281,7 +281,7 @@ static const Value *call_definition(Build *b, Module *in, const Item *item, cons
     return call_item(b, in, item, e, b->frame->instance);
 }
 
-/* ---- what is meant -------------------------------------------------------------- */
+/* ---- what is meant ------------------------------------------------------- */
 
 enum { MAX_CANDIDATES = 1024 };
 

@@ -161,7 +161,7 @@ bool want_axes(Build *b, const Value *v, Span span, int rank, bool *axes)
     return true;
 }
 
-/* ---- shapes ----------------------------------------------------------------- */
+/* ---- shapes -------------------------------------------------------------- */
 
 /* Nested lists of one shape, `depth` of them around; -1 where they are ragged or hold
  * something else. */
@@ -199,7 +199,7 @@ int shape_of(const Value *v, int64_t *dim)
     return items_shape(v, dim, 0);
 }
 
-/* ---- constants as elements ---------------------------------------------------- */
+/* ---- constants as elements ----------------------------------------------- */
 
 /* Rounded once: from the text where there is one. */
 static double rounded(const Value *v, DType t)

@@ -23,7 +23,7 @@
 enum { MAX_CALL_ARGS = 16 };
 enum { MAX_NODES = 1000000, MAX_STEPS = 2000000, MAX_EVAL_DEPTH = 2500, MAX_DEFINES = 256 };
 
-/* ---- model ----------------------------------------------------------------- */
+/* ---- model --------------------------------------------------------------- */
 
 typedef struct ConstDef {
     const Item *item;
@@ -99,7 +99,7 @@ struct Model {
     int32_t lr;         /* slot of the learning rate, or -1 */
 };
 
-/* ---- names ----------------------------------------------------------------- */
+/* ---- names --------------------------------------------------------------- */
 
 typedef enum BindKind {
     BIND_LOCAL,
@@ -155,7 +155,7 @@ struct Frame {
     const Value *result;
 };
 
-/* ---- the run --------------------------------------------------------------- */
+/* ---- the run ------------------------------------------------------------- */
 
 /* A body under construction. */
 typedef struct Level Level;
@@ -221,7 +221,7 @@ typedef struct Build {
     const char *optimizer; /* its name */
 } Build;
 
-/* ---- model.c ---- */
+/* ---- model.c ------------------------------------------------------------- */
 
 Module *module_find(Model *m, const Module *from, const char *name); /* by `use`; or NULL */
 const Item *module_item(const Module *in, const char *name);
@@ -233,7 +233,7 @@ void map_set(Arena *a, NameMap *map, const char *key, int32_t value);
 /* The one origin of these parts. */
 const Origin *origin_at(Model *m, Span span, const Origin *parent, const char *name);
 
-/* ---- scope.c ---- */
+/* ---- scope.c ------------------------------------------------------------- */
 
 void at(Build *b, Span span); /* nodes come from here now */
 /* Reports at the span, or (a span of the library) at the call of it in the user's file. */
@@ -262,7 +262,7 @@ bool too_large(Build *b, Span at);
 /* help: "did you mean ...", if there is a near one. */
 void suggest(Build *b, Diag *d, const char *word, const char *const *candidate, int n);
 
-/* ---- stmt.c, expr.c, call.c ---- */
+/* ---- stmt.c, expr.c, call.c ---------------------------------------------- */
 
 bool exec(Build *b, const Body *body); /* true: a `return` was met */
 const Value *eval(Build *b, const Expr *e);
@@ -294,7 +294,7 @@ typedef struct CallArgs {
     int n; /* how many a call of any number has */
 } CallArgs;
 
-/* ---- arith.c ---- */
+/* ---- arith.c ------------------------------------------------------------- */
 
 typedef struct Spans {
     Span whole, op, left, right;
@@ -308,7 +308,7 @@ bool fold_unary(OpId op, double x, double *y);
 bool unify(Build *b, const Value *const *v, const Span *span, int n, int other, DType *dtype,
            Ref *out, const char *what, Span at);
 
-/* ---- convert.c: false, after a report, unless it is what is wanted ---- */
+/* ---- convert.c: false, after a report, unless it is what is wanted ------- */
 
 bool want_int(Build *b, const Value *v, Span at, const char *what, int64_t *out);
 bool want_number(Build *b, const Value *v, Span at, const char *what, double *out);
@@ -335,7 +335,7 @@ int shape_of(const Value *v, int64_t *dim);
 /* Elements of nested lists, in memory as t has them. */
 bool literal_data(Build *b, const Value *v, DType t, Span at, Type *type, void **data);
 
-/* ---- builtin.c ---- */
+/* ---- builtin.c ----------------------------------------------------------- */
 
 typedef struct Builtin Builtin;
 const Builtin *builtin_find(const char *name);
@@ -350,15 +350,17 @@ typedef const Value *BuiltinFn(Build *b, const CallArgs *c);
 struct Builtin {
     const char *name, *head;
     BuiltinFn *call;
+    const char *doc;
+    const char *example; /* of x : f32[2,3,4] and i : i32[2,3] */
 };
 extern const Builtin builtin_shape_table[], builtin_value_table[], builtin_draw_table[];
 
-/* ---- subscript.c ---- */
+/* ---- subscript.c --------------------------------------------------------- */
 
 /* An index tensor reads a table of `rows`: an input that has no range gets this one. */
 bool index_range(Build *b, Ref index, int64_t rows, Span at, Span table);
 
-/* ---- param.c, init.c ---- */
+/* ---- param.c, init.c ----------------------------------------------------- */
 
 void declare_input(Build *b, const Stmt *s);
 void declare_slot(Build *b, const Stmt *s);
@@ -377,7 +379,7 @@ Ref step_value(Build *b);
 /* The frame of the model itself: its arguments are bound. */
 void enter_model(Build *b, Frame *frame, Scope *scope, Instance *top);
 
-/* ---- rows.c ---- */
+/* ---- rows.c -------------------------------------------------------------- */
 
 Rows *rows_new(Build *b);
 /* x with what lies beyond the valid rows of `axis` replaced. */
@@ -388,12 +390,12 @@ bool rows_varies(Build *b, Ref x, int axis);
 /* At the end: does anything that is given or kept depend on lost rows? */
 void rows_check(Build *b);
 
-/* ---- unused.c ---- */
+/* ---- unused.c ------------------------------------------------------------ */
 
 /* Warns of values in a file that nothing reads. */
 void warn_unused(Ctx *cx, const Ast *ast);
 
-/* ---- train.c ---- */
+/* ---- train.c ------------------------------------------------------------- */
 
 /* The block that the setting `optimizer` calls; NULL after a report. */
 const Item *find_optimizer(Build *b, const Expr *call, Module **in);

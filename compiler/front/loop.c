@@ -18,7 +18,7 @@ typedef struct Scan {
     Level level;
 } Scan;
 
-/* ---- what goes in ------------------------------------------------------------- */
+/* ---- what goes in -------------------------------------------------------- */
 
 static bool is_option(const Arg *a)
 {
@@ -166,7 +166,7 @@ static bool read_carries(Build *b, Scan *s)
     return true;
 }
 
-/* ---- the body ------------------------------------------------------------------ */
+/* ---- the body ------------------------------------------------------------ */
 
 static Type slice_type(const Graph *g, Ref sequence)
 {
@@ -254,7 +254,7 @@ static bool run_body(Build *b, Scan *s)
     return fine;
 }
 
-/* ---- what comes out -------------------------------------------------------------- */
+/* ---- what comes out ------------------------------------------------------ */
 
 /* Axis 0 of a stacked value goes to where the sequences have it. */
 static Ref back(Graph *g, Ref x, int axis)

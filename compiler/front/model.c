@@ -6,7 +6,7 @@
 
 #include "embedded.h"
 
-/* ---- maps ------------------------------------------------------------------ */
+/* ---- maps ---------------------------------------------------------------- */
 
 static uint64_t hash_pointer(const void *p)
 {
@@ -53,7 +53,7 @@ void map_set(Arena *a, NameMap *map, const char *key, int32_t value)
     map->value[i] = value;
 }
 
-/* ---- origins --------------------------------------------------------------- */
+/* ---- origins ------------------------------------------------------------- */
 
 static uint64_t origin_hash(const Origin *o)
 {
@@ -100,7 +100,7 @@ const Origin *origin_at(Model *m, Span span, const Origin *parent, const char *n
     return t->slot[i];
 }
 
-/* ---- files ----------------------------------------------------------------- */
+/* ---- files --------------------------------------------------------------- */
 
 const Item *module_item(const Module *in, const char *name)
 {
@@ -208,7 +208,7 @@ Module *module_find(Model *m, const Module *from, const char *name)
     return NULL;
 }
 
-/* ---- constants of files ---------------------------------------------------- */
+/* ---- constants of files -------------------------------------------------- */
 
 static ConstDef *constant_of(Model *m, Module *in, const Item *item)
 {
@@ -260,7 +260,7 @@ const Value *module_constant(Build *b, Module *in, const Item *item)
     return c->value;
 }
 
-/* ---- arguments ------------------------------------------------------------- */
+/* ---- arguments ----------------------------------------------------------- */
 
 static bool same_kind(const Value *is, const Value *given)
 {
@@ -349,7 +349,7 @@ static bool model_args(Model *m, const Define *d, int n)
     return fine;
 }
 
-/* ---- opening --------------------------------------------------------------- */
+/* ---- opening ------------------------------------------------------------- */
 
 static const Item *choose(Ctx *cx, const Ast *ast, const char *name)
 {
@@ -411,7 +411,7 @@ Model *model_open(Ctx *cx, const Ast *ast, const Define *d, int n, Arena *arena)
     return model_open_named(cx, ast, NULL, d, n, arena);
 }
 
-/* ---- what others ask ------------------------------------------------------- */
+/* ---- what others ask ----------------------------------------------------- */
 
 const Pinned *model_pinned(const Model *m)
 {
@@ -455,7 +455,7 @@ int32_t model_slot(Model *m, const char *name, SlotKind kind, const Type *t, con
     return slot;
 }
 
-/* ---- identity -------------------------------------------------------------- */
+/* ---- identity ------------------------------------------------------------ */
 
 /* What the hash is of: everything that decides shapes, names and arithmetic. */
 static void describe(const Model *m, Text *t)

@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-/* ---- types -------------------------------------------------------------------- */
+/* ---- types --------------------------------------------------------------- */
 
 static bool eval_dtype(Build *b, const TypeExpr *t, DType *out)
 {
@@ -59,7 +59,7 @@ bool eval_type(Build *b, const TypeExpr *t, Type *out)
     return false;
 }
 
-/* ---- inputs ------------------------------------------------------------------- */
+/* ---- inputs -------------------------------------------------------------- */
 
 static int32_t find_input(const Pinned *p, const char *name)
 {
@@ -169,7 +169,7 @@ void declare_input(Build *b, const Stmt *s)
     }
 }
 
-/* ---- first values ------------------------------------------------------------- */
+/* ---- first values -------------------------------------------------------- */
 
 static bool report_init(Build *b, const Stmt *s, Name name)
 {
@@ -257,7 +257,7 @@ static bool eval_init(Build *b, const Stmt *s, const Type *t, Init *out)
     return init_of(b, v, s->declare.init->span, t, out);
 }
 
-/* ---- parameters and state ------------------------------------------------------ */
+/* ---- parameters and state ------------------------------------------------ */
 
 static SlotKind slot_kind(const Build *b, const Stmt *s)
 {
@@ -288,8 +288,8 @@ static bool owns(const Instance *in, const char *name)
 void report_shared(Build *b, const Instance *in)
 {
     const Stmt *s = in->suspect;
-    Diag *d = complain(b, E0306, in->at, "%s%s is %s, and would be %s here",
-                       in->prefix, s->declare.name.at[0].text, type_text(&b->cx->perm, &in->was),
+    Diag *d = complain(b, E0306, in->at, "%s%s is %s, and would be %s here", in->prefix,
+                       s->declare.name.at[0].text, type_text(&b->cx->perm, &in->was),
                        type_text(&b->cx->perm, &in->is));
     if (in->first != NULL)
         diag_note(b->cx, d, user_span(b, in->first->at), "%s was made here", in->name);
@@ -381,7 +381,7 @@ void declare_slot(Build *b, const Stmt *s)
     }
 }
 
-/* ---- counters ------------------------------------------------------------------ */
+/* ---- counters ------------------------------------------------------------ */
 
 static Ref counter(Build *b, int32_t *slot, const char *name)
 {

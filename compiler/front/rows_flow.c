@@ -45,7 +45,7 @@ Flow flow_join(const Flow *x, const Flow *y, int rank)
     return z;
 }
 
-/* ---- elements at the same index ------------------------------------------------- */
+/* ---- elements at the same index ------------------------------------------ */
 
 /* f(0) = 0 */
 static bool keeps_zero(OpId op)
@@ -129,7 +129,7 @@ static Flow flow_pointwise(const Followed *f, Ref r)
     return z;
 }
 
-/* ---- views ------------------------------------------------------------------------- */
+/* ---- views --------------------------------------------------------------- */
 
 /* One group of axes of a reshape whose sizes have the same product: rows may only run
  * along the slowest of them. */
@@ -266,7 +266,7 @@ static Flow flow_window(const Followed *f, Ref r)
     return z;
 }
 
-/* ---- reductions and indices ----------------------------------------------------------- */
+/* ---- reductions and indices ---------------------------------------------- */
 
 static Flow flow_reduce(const Followed *f, Ref r)
 {
@@ -344,7 +344,7 @@ static Flow flow_cumsum(const Followed *f, Ref r)
     return z;
 }
 
-/* ---- contractions ------------------------------------------------------------------------ */
+/* ---- contractions -------------------------------------------------------- */
 
 typedef struct Index {
     int64_t per;
@@ -390,7 +390,7 @@ static Flow flow_contract(const Followed *f, Ref r)
     return z;
 }
 
-/* ---- scans ---------------------------------------------------------------------------------- */
+/* ---- scans --------------------------------------------------------------- */
 
 static bool slice_flow(const Flow *x, Flow *out)
 {
@@ -505,8 +505,7 @@ static Flow flow_input(const Rows *rows, const Followed *f, Ref r)
     return z;
 }
 
-/* ---- all ---------------------------------------------------------------------------------------
- */
+/* ---- all ----------------------------------------------------------------- */
 
 static bool operands_lost(const Followed *f, Ref r)
 {

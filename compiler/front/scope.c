@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-/* ---- one run --------------------------------------------------------------- */
+/* ---- one run ------------------------------------------------------------- */
 
 Build build_begin(Model *m, EntryKind e, Graph *g)
 {
@@ -41,7 +41,7 @@ const char *copy_text(Build *b, const char *format, ...)
     return text;
 }
 
-/* ---- places ---------------------------------------------------------------- */
+/* ---- places -------------------------------------------------------------- */
 
 static const Origin *origin_of(const Build *b, Span span)
 {
@@ -131,7 +131,7 @@ void suggest(Build *b, Diag *d, const char *word, const char *const *candidate, 
         diag_help(b->cx, d, "did you mean `%s`?", near);
 }
 
-/* ---- bindings -------------------------------------------------------------- */
+/* ---- bindings ------------------------------------------------------------ */
 
 static Binding *find_in(const Scope *s, const char *name)
 {
@@ -171,7 +171,7 @@ void bind_slot(Build *b, Name name, const Value *v, BindKind kind, int32_t slot)
     put_binding(b, &(Binding){name.text, name.span, v, kind, NO_SPAN, slot});
 }
 
-/* ---- looking up ------------------------------------------------------------ */
+/* ---- looking up ---------------------------------------------------------- */
 
 enum { MAX_CANDIDATES = 1024 };
 
@@ -239,7 +239,7 @@ const Value *lookup(Build *b, const Expr *e)
     return known != NULL ? known : unknown_name(b, e);
 }
 
-/* ---- values in bodies ------------------------------------------------------- */
+/* ---- values in bodies ---------------------------------------------------- */
 
 /* `r`, of l->around, as an argument of the body. */
 static Ref capture_one(Build *b, Level *l, Ref r)

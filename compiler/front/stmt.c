@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-/* ---- bindings --------------------------------------------------------------- */
+/* ---- bindings ------------------------------------------------------------ */
 
 /* name[i] = value, by constant index. */
 struct Table {
@@ -167,7 +167,7 @@ static void exec_const(Build *b, const Stmt *s)
         bind(b, s->named.name, v, BIND_CONST);
 }
 
-/* ---- control ---------------------------------------------------------------- */
+/* ---- control ------------------------------------------------------------- */
 
 static bool exec_range(Build *b, const Stmt *s)
 {
@@ -258,7 +258,7 @@ static void exec_emit(Build *b, const Stmt *s)
     }
 }
 
-/* ---- what a model gives ------------------------------------------------------ */
+/* ---- what a model gives -------------------------------------------------- */
 
 static void exec_loss(Build *b, const Stmt *s)
 {
@@ -334,7 +334,7 @@ static void exec_metric(Build *b, const Stmt *s)
     graph_root(b->g, ROOT_METRIC, s->named.name.text, r, -1, -1);
 }
 
-/* ---- state ------------------------------------------------------------------- */
+/* ---- state --------------------------------------------------------------- */
 
 Update *pending_update(Build *b, int32_t slot)
 {
@@ -397,7 +397,7 @@ static void exec_update(Build *b, const Stmt *s)
     vec_push(&b->arena, &b->update, ((Update){found->slot, r, s->span}));
 }
 
-/* ---- all ---------------------------------------------------------------------- */
+/* ---- all ----------------------------------------------------------------- */
 
 /* What asks the planner for something that it can't do yet. */
 static void not_obeyed(Build *b, const Stmt *s, const char *word)

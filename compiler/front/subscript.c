@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-/* ---- slices ------------------------------------------------------------------- */
+/* ---- slices -------------------------------------------------------------- */
 
 typedef struct Range {
     int64_t start, size, step;
@@ -62,7 +62,7 @@ static bool in_range(Build *b, int64_t i, int64_t n, Span span, const char *of)
     return false;
 }
 
-/* ---- lists --------------------------------------------------------------------- */
+/* ---- lists --------------------------------------------------------------- */
 
 /* `at`: the value of the index, for SUBSCRIPT_AT. */
 static const Value *list_part(Build *b, const Value *v, const Subscript *s, const Value *at)
@@ -105,7 +105,7 @@ static const Value *table_subscript(Build *b, const Value *v, const Expr *e)
     return table_get(b, v->table, tuple, e->span, name);
 }
 
-/* ---- index tensors --------------------------------------------------------------- */
+/* ---- index tensors ------------------------------------------------------- */
 
 static bool is_view(OpId op)
 {
@@ -175,7 +175,7 @@ static Ref gather_axis(Build *b, Ref x, Ref index, int axis)
     return rows == NONE ? NONE : move_axes(b->g, rows, 0, n, axis);
 }
 
-/* ---- tensors ----------------------------------------------------------------------- */
+/* ---- tensors ------------------------------------------------------------- */
 
 /* One step of x[...]: what is done to each axis. */
 typedef struct Plan {

@@ -154,7 +154,7 @@ static void read_body(Walk *w, const Body *body)
         read_stmt(w, body->stmt.at[i]);
 }
 
-/* ---- bindings without a reader ---------------------------------------------------- */
+/* ---- bindings without a reader ------------------------------------------- */
 
 static bool is_read(const Walk *w, const char *name)
 {

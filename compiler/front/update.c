@@ -40,7 +40,7 @@ static void assign_slot(Updating *u, int32_t slot, Ref r, bool guarded)
     g->root.at[g->root.n - 1].guarded = guarded;
 }
 
-/* ---- clipping and the finite flag ---------------------------------------------- */
+/* ---- clipping and the finite flag ---------------------------------------- */
 
 /* The sum of all squares, gradient after gradient; f64 if one of them is. */
 static Ref squares(Updating *u)
@@ -134,7 +134,7 @@ static void clip(Updating *u)
         clip_value(u);
 }
 
-/* ---- the optimizer -------------------------------------------------------------- */
+/* ---- the optimizer ------------------------------------------------------- */
 
 typedef struct Optimizer {
     Module *in;
@@ -246,7 +246,7 @@ static bool optimize(Updating *u)
     return true;
 }
 
-/* ---- counters --------------------------------------------------------------------- */
+/* ---- counters ------------------------------------------------------------ */
 
 static void count(Updating *u)
 {

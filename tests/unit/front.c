@@ -11,7 +11,7 @@ static void close_to(double is, double want)
     ck_assert_double_eq_tol(is, want, 1e-9 * fmax(1, fabs(want)));
 }
 
-/* ---- partial batches ------------------------------------------------------------------ */
+/* ---- partial batches ----------------------------------------------------- */
 
 /* Every way in which rows are summed, seen and lost. */
 static const char *const row_models[] = {
@@ -167,7 +167,7 @@ START_TEST(mixed_rows_take_whole_batches)
 }
 END_TEST
 
-/* ---- micro-batches ------------------------------------------------------------------------ */
+/* ---- micro-batches ------------------------------------------------------- */
 
 static const char *const accumulated[] = {
     "use nn\n"
@@ -266,7 +266,7 @@ START_TEST(micro_batches_pass_state_on)
 }
 END_TEST
 
-/* ---- optimizers ----------------------------------------------------------------------------- */
+/* ---- optimizers ---------------------------------------------------------- */
 
 enum { N = 3, STEPS = 6 };
 
@@ -478,8 +478,7 @@ START_TEST(a_step_that_is_not_finite_changes_nothing)
 }
 END_TEST
 
-/* ---- first values and draws ---------------------------------------------------------------------
- */
+/* ---- first values and draws ---------------------------------------------- */
 
 START_TEST(first_values)
 {
@@ -567,8 +566,7 @@ START_TEST(draws_differ_by_step_use_and_iteration)
 }
 END_TEST
 
-/* ---- equal programs
- * ------------------------------------------------------------------------------- */
+/* ---- equal programs ------------------------------------------------------ */
 
 /* Pairs of models that say the same thing. */
 static const char *const pairs[][2] = {
@@ -586,6 +584,8 @@ static const char *const pairs[][2] = {
     {"loss mean(softmax(x * w))",
      "e = exp(x * w)\n    loss mean(e / sum(e, axis = -1, keep = true))"},
     {"loss sum(grad(sum(w^3 * x), w))", "loss sum(3 * w^2 * sum(x, axis = 0))"},
+    {"a, b = grad(sum(w^3 * x), (w, x))\n    loss sum(a) + sum(b)",
+     "loss sum(3 * w^2 * sum(x, axis = 0)) + 4 * sum(w^3)"},
     {"loss sum((x @ w)^2)", "loss sum(einsum(\"ij,j->i\", x, w)^2)"},
     {"loss sum(max(x, axis = 1) * w[0])", "loss sum(max(max(x[:, 0], x[:, 1]), x[:, 2]) * w[0])"},
     {"loss sum(repeat(w, 2, axis = 0) * concat([x[0], x[1]]))",
@@ -623,8 +623,7 @@ START_TEST(equal_programs_give_equal_gradients)
 }
 END_TEST
 
-/* ---- whole programs
- * --------------------------------------------------------------------------------- */
+/* ---- whole programs ------------------------------------------------------ */
 
 static char *read_text(const char *path)
 {
@@ -704,8 +703,47 @@ START_TEST(examples_of_the_reference_build)
 }
 END_TEST
 
-/* ---- limits
- * ------------------------------------------------------------------------------------------ */
+START_TEST(the_functions_are_as_described)
+{
+    Arena a = {0};
+    Text manual;
+    text_init(&manual, &a);
+    functions_manual(&manual);
+    char *page = read_text(SOURCE_DIR "/grammar/functions.md");
+    if (strcmp(page, manual.at) != 0) {
+        FILE *f = fopen(BUILD_DIR "/functions.md", "wb"); /* to be compared, and copied */
+        if (f != NULL) {
+            fputs(manual.at, f);
+            fclose(f);
+        }
+        ck_abort_msg("grammar/functions.md is stale; " BUILD_DIR
+                     "/functions.md is what it should be");
+    }
+    int n = 0;
+    for (char *row = strtok(page, "\n"); row != NULL; row = strtok(NULL, "\n")) {
+        char *end = strrchr(row, '`');
+        if (strncmp(row, "| `", 3) != 0 || end == NULL || strcmp(end, "` |") != 0)
+            continue;
+        *end = '\0';
+        const char *example = strrchr(row, '`') + 1;
+        Run r;
+        run_try(&r, "example.model",
+                arena_printf(&a,
+                             "model m {\n    input x : f32[2, 3, 4]\n    input i : i32[2, 3]\n"
+                             "    param w : f32 = 1\n    _ = %s\n    loss w\n}\n",
+                             example),
+                NULL);
+        ck_assert_msg(r.fine, "%s\n%s", example, run_messages(&r));
+        run_close(&r);
+        n++;
+    }
+    ck_assert_int_gt(n, 40);
+    free(page);
+    arena_free(&a);
+}
+END_TEST
+
+/* ---- limits -------------------------------------------------------------- */
 
 START_TEST(deep_and_wide_models)
 {
@@ -804,6 +842,7 @@ Suite *suite_front(void)
     tcase_add_loop_test(t, equal_programs_give_equal_gradients, 0, N_PAIRS);
     tcase_add_loop_test(t, models_build, 0, 3);
     tcase_add_test(t, examples_of_the_reference_build);
+    tcase_add_test(t, the_functions_are_as_described);
     tcase_add_test(t, deep_and_wide_models);
     tcase_add_test(t, nesting_has_an_end);
     tcase_add_test(t, the_hash_is_of_what_matters);
