@@ -200,7 +200,7 @@ static Kernel *cast_kernel(DType from, DType to, int64_t n)
     Kernel *k = kernel_new(&arena, K_LOOP, "cast");
     int out = k_buf(k, to, n, K_OUT), x = k_buf(k, from, n, K_IN);
     Val i = k_par(k, n), v = k_load(k, x, k_aff_val(i, 1));
-    if (from == F32 && to != BOOL) { /* infinities and NaN too */
+    if (from == F32) { /* infinities and NaN too */
         Val big = k_binary(k, KI_MUL, v, k_const(k, F32, 1e30));
         Val odd = k_binary(k, KI_LT, v, k_const(k, F32, 1));
         v = k_select(k, odd, v, k_binary(k, KI_MUL, big, k_const(k, F32, 1e30)));

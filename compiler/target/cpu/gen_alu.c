@@ -90,7 +90,7 @@ static Lv float_op(Gen *g, KOp op, DType t, Lv x, Lv y, Lv z)
     case KI_RINT:
         return rounding(g, op, t, x);
     default:
-        assert(!"an operation that floats do not have");
+        assert(false && "an operation that floats do not have");
         return x;
     }
 }
@@ -191,7 +191,7 @@ static Lv int_op(Gen *g, KOp op, DType t, Lv x, Lv y)
     case KI_MULHI:
         return mul_high(g, x, y);
     default:
-        assert(!"an operation that integers do not have");
+        assert(false && "an operation that integers do not have");
         return x;
     }
 }
@@ -201,8 +201,8 @@ static Lv int_op(Gen *g, KOp op, DType t, Lv x, Lv y)
 static Lv float_to_int(Gen *g, DType from, DType t, Lv x)
 {
     Lt to = gen_type(g, t, lanes_of(x));
-    if (t == BOOL)
-        return FCMP(UNE, x, like_float(g, from, x, 0));
+    if (t == BOOL) /* NaN gives false, as it gives 0 */
+        return FCMP(ONE, x, like_float(g, from, x, 0));
     Lt types[] = {to, LLVMTypeOf(x)};
     return ir_intrinsic(g->ir, t == U8 ? "llvm.fptoui.sat" : "llvm.fptosi.sat", types, 2, &x, 1);
 }

@@ -96,7 +96,8 @@ bool support_open(Ctx *cx, Ir *ir, const Machine *mach, Arena *a, const SupportC
         {"ABI", number(a, k->abi)},
         {NULL, NULL},
     };
-    const char *full = replace_strings(a, replace_words(a, support_text, words));
+    const char *whole = arena_printf(a, "%s\n%s", support_text, support_calls);
+    const char *full = replace_strings(a, replace_words(a, whole, words));
     ir_open(ir, k->name, mach, a);
     LLVMMemoryBufferRef buffer =
         LLVMCreateMemoryBufferWithMemoryRangeCopy(full, strlen(full), "support");

@@ -17,7 +17,8 @@ enum {
     HANDLE_TEXT = 64
 };
 
-extern const char support_text[];
+/* Two halves of one text. */
+extern const char support_text[], support_calls[];
 
 typedef struct SupportConstants {
     uint64_t magic;

@@ -21,7 +21,7 @@ static uint64_t bit_of(const Tree *t, Val loop)
     for (int i = 0; i < t->n_loops; i++)
         if (t->loop[i] == loop)
             return UINT64_C(1) << i;
-    assert(!"not a loop");
+    assert(false && "not a loop");
     return 0;
 }
 
