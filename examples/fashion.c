@@ -6,7 +6,7 @@
 #include "fashion.h"
 #include "gradc.h"
 
-enum { EPOCHS = 2, BATCH = 64 };
+enum { EPOCHS = 3, BATCH = 64 };
 
 static double seconds(void)
 {
