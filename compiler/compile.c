@@ -42,6 +42,23 @@ static bool inspect(Ctx *cx, const char *stage, const Graph *g)
     return wrong == NULL;
 }
 
+/* A result that is an input or a literal itself has no memory of the block: it gets a
+ * copy that has. */
+static void own_results(Graph *g)
+{
+    for (int i = 0; i < g->root.n; i++) {
+        Root *r = &g->root.at[i];
+        OpId op = op_of(g, r->ref);
+        bool reads = r->kind != ROOT_ASSIGN && r->kind != ROOT_FINITE;
+        if (!reads || (op != OP_input && op != OP_literal))
+            continue;
+        Type t = *type_of(g, r->ref);
+        Attr shape = {.kind = ATTR_INTS, .n = t.rank, .ints = t.dim};
+        Ref copy = g_node(g, OP_reshape, &r->ref, 1, &shape);
+        g->root.at[i].ref = copy;
+    }
+}
+
 /* The graph of one entry, from the tree to forward, backward and update. */
 static Graph *entry_graph(Ctx *cx, Model *m, EntryKind e, bool primal_only)
 {
@@ -51,8 +68,10 @@ static Graph *entry_graph(Ctx *cx, Model *m, EntryKind e, bool primal_only)
     simplify(cx, g);                                /* fold, share, drop dead nodes     */
     if (!inspect(cx, "primal", g))
         return NULL;
-    if (e == ENTRY_INIT || e == ENTRY_EVAL || primal_only)
+    if (e == ENTRY_INIT || e == ENTRY_EVAL || primal_only) {
+        own_results(g);
         return g;
+    }
     if (!vjp(cx, g, model_pinned(m)))               /* append the reverse graph         */
         return NULL;                                /* an op has no derivative          */
     simplify(cx, g);
@@ -63,6 +82,7 @@ static Graph *entry_graph(Ctx *cx, Model *m, EntryKind e, bool primal_only)
     if (g == NULL || (e == ENTRY_STEP && !build_update(cx, m, g)))
         return NULL;                                /* clipping, optimizer, finite flag */
     simplify(cx, g);
+    own_results(g);
     return inspect(cx, "joint", g) ? g : NULL;
 }
 
