@@ -302,24 +302,33 @@ static void unchanged(const Block *b, const char *c, const char *what)
     expect(memcmp(b->at + HANDLE, c + HANDLE, (size_t)m->arena_bytes - HANDLE) == 0, what);
 }
 
-/* The last element of a ranged input is set to lo - 1 and hi. */
+/* Element `at` of a ranged input is set to values outside; eval reads it as step does. */
+static void set_outside(void *g, const Block *b, const char *c, int32_t i, int64_t at)
+{
+    const gradc_tensor *t = &m->inputs[i];
+    int32_t *one = (int32_t *)in->data[i] + at, kept = *one;
+    const int64_t bad[] = {t->lo - 1, t->hi, INT32_MIN, INT32_MAX};
+    for (int k = 0; k < 4; k++) {
+        char words[300];
+        *one = (int32_t)bad[k];
+        snprintf(words, sizeof words, "input %s: element %lld is %lld", t->name, (long long)at,
+                 (long long)bad[k]);
+        refused(g, m->step(g, in, out), GRADC_RANGE, words, "step out of range");
+        if (at < t->elems / m->accumulate)
+            refused(g, m->eval(g, in, out), GRADC_RANGE, words, "eval out of range");
+        unchanged(b, c, "a value out of range changes nothing");
+    }
+    *one = kept;
+}
+
 static void out_of_range(void *g, const Block *b, const char *c, int32_t i)
 {
     const gradc_tensor *t = &m->inputs[i];
     if (t->dtype != GRADC_I32 || t->lo >= t->hi)
         return;
-    int32_t *last = (int32_t *)in->data[i] + t->elems - 1, kept = *last;
-    const int64_t bad[] = {t->lo - 1, t->hi, INT32_MIN, INT32_MAX};
-    for (int k = 0; k < 4; k++) {
-        char words[300];
-        *last = (int32_t)bad[k];
-        snprintf(words, sizeof words, "input %s: element %lld is %lld", t->name,
-                 (long long)t->elems - 1, (long long)bad[k]);
-        refused(g, m->step(g, in, out), GRADC_RANGE, words, "step out of range");
-        refused(g, m->eval(g, in, out), GRADC_RANGE, words, "eval out of range");
-        unchanged(b, c, "a value out of range changes nothing");
-    }
-    *last = kept;
+    set_outside(g, b, c, i, 0);
+    set_outside(g, b, c, i, t->elems / m->accumulate - 1);
+    set_outside(g, b, c, i, t->elems - 1);
 }
 
 static void calls_refuse(void)

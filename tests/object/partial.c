@@ -1,5 +1,6 @@
 /* A call with fewer rows equals a smaller compile: BIG's eval with SMALL's rows gives
- * SMALL's bits, its grad the loss and the gradients within 1e-6.
+ * SMALL's bits, its grad the loss and the gradients within 1e-6. Or it is refused: a
+ * model may mix its rows in ways that can't be told apart.
  *
  *   cc -DBIG=digits_model -DSMALL=digits_few_model partial.c digits.o digits_few.o */
 #include <math.h>
@@ -42,6 +43,8 @@ static void fill(const gradc_tensor *t, void *p)
             ((double *)p)[i] = (double)r / (1 << 23) - 1;
         else if (t->dtype == GRADC_I32)
             ((int32_t *)p)[i] = (int32_t)v;
+        else if (t->dtype == GRADC_I64)
+            ((int64_t *)p)[i] = v;
         else
             ((char *)p)[i] = (char)v;
     }
@@ -75,11 +78,14 @@ static void copy_state(void *g, void *h)
     }
 }
 
+/* Of eval: where steps accumulate, outputs have room for several batches. */
 static void same_outputs(const gradc_block *a, const gradc_block *b, const char *what)
 {
-    for (int32_t i = 0; i < BIG.n_outputs; i++)
-        expect(memcmp(a->data[i], b->data[i], (size_t)SMALL.outputs[i].bytes) == 0, what,
-               BIG.outputs[i].name);
+    for (int32_t i = 0; i < BIG.n_outputs; i++) {
+        const gradc_tensor *t = &SMALL.outputs[i];
+        int64_t bytes = t->bytes / (t->rank > 0 ? SMALL.accumulate : 1);
+        expect(memcmp(a->data[i], b->data[i], (size_t)bytes) == 0, what, t->name);
+    }
 }
 
 /* The largest difference of gradients, against their global norm. */
@@ -112,9 +118,14 @@ int main(void)
     for (int32_t i = 0; i < BIG.n_inputs; i++)
         fill(&BIG.inputs[i], in->data[i]);
     expect(BIG.step(g, in, NULL) == GRADC_OK, "step", "all rows");
-    copy_state(g, h);
 
     in->rows = SMALL.batch_rows;
+    if (BIG.step(g, in, a) == GRADC_BAD_ARGUMENT && strstr(BIG.error(g), "partial") != NULL) {
+        printf("%s refuses fewer rows: %s\n", BIG.name, BIG.error(g));
+        printf("passed=1 failed=0 skipped=0\n");
+        return 0;
+    }
+    copy_state(g, h);
     expect(BIG.eval(g, in, a) == GRADC_OK, "eval", BIG.error(g));
     expect(SMALL.eval(h, in, b) == GRADC_OK, "eval", SMALL.error(h));
     same_outputs(a, b, "eval with fewer rows differs from a smaller compile");

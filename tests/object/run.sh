@@ -58,11 +58,20 @@ upper() {
     printf '%s' "$1" | tr '[:lower:]' '[:upper:]'
 }
 
-# model NAME [OPTION...]: NAME.o and NAME.h of an example.
+# The model of this name, here or among the examples.
+source_of() {
+    if [ -f "tests/object/$1.model" ]; then
+        echo "tests/object/$1.model"
+    else
+        echo "examples/$1.model"
+    fi
+}
+
+# model NAME [OPTION...]: NAME.o and NAME.h.
 model() {
     name=$1
     shift
-    check "gradc build $name" "$gradc" build -q "examples/$name.model" "$@" -o "$work/$name.o"
+    check "gradc build $name" "$gradc" build -q "$(source_of "$name")" "$@" -o "$work/$name.o"
 }
 
 # contract NAME [FLAG...]: tests/object/contract.c over it.
@@ -124,7 +133,7 @@ fewer() {
     name=$1 few=$2
     shift 2
     sed -e "s/^model $name/model ${name}_few/" -e "s/^train $name/train ${name}_few/" \
-        "examples/$name.model" >"$work/few.model"
+        "$(source_of "$name")" >"$work/few.model"
     check "gradc build $name for $few rows" "$gradc" build -q "$work/few.model" "$@" \
         -D "batch=$few" -o "$work/${name}_few.o"
     # shellcheck disable=SC2086
@@ -224,6 +233,7 @@ model chargpt -D layers=2 -D width=32 -D heads=2 -D ctx=16 -D batch=3
 model resnet8 -D batch=2
 # shellcheck disable=SC2046  # a list of options
 model gpt2 $(sed -n 's/^# short: *//p' examples/gpt2.model)
+model wide
 
 contract digits -DSAME_EVAL
 contract line -DSAME_EVAL
@@ -231,7 +241,8 @@ contract fashion
 contract chargpt -DSAME_EVAL
 contract resnet8
 contract gpt2 -DSAME_EVAL
-for name in digits line fashion chargpt resnet8 gpt2; do
+contract wide
+for name in digits line fashion chargpt resnet8 gpt2 wide; do
     symbols "$name"
 done
 
@@ -249,9 +260,10 @@ model fashion -D batch=4 -D drop=0
 fewer fashion 3 -D drop=0
 fewer chargpt 2 -D layers=2 -D width=32 -D heads=2 -D ctx=16
 fewer resnet8 1
+fewer wide 5
 
 check "names that C has taken" "$gradc" build -q tests/object/names.model -o "$work/names.o"
-headers digits.h line.h fashion.h chargpt.h resnet8.h gpt2.h names.h
+headers digits.h line.h fashion.h chargpt.h resnet8.h gpt2.h wide.h names.h
 
 magic aarch64-linux-gnu 7f454c460201010000000000000000000100b700
 magic x86_64-linux-gnu 7f454c4602010100000000000000000001003e00
