@@ -126,8 +126,11 @@ Graph *build(Ctx *cx, Model *m, EntryKind e)
         graph_free(g);
         return NULL;
     }
-    if (g == NULL && e == ENTRY_EVAL) /* mistakes that only training meets */
-        build_once(m, ENTRY_GRAD, false);
+    if (g == NULL && e == ENTRY_EVAL) { /* mistakes that only training meets */
+        Graph *other = build_once(m, ENTRY_GRAD, false);
+        if (other != NULL)
+            graph_free(other);
+    }
     m->built = m->built || g != NULL;
     return g;
 }
