@@ -483,6 +483,19 @@ START_TEST(object_stands_alone)
 }
 END_TEST
 
+START_TEST(same_bytes_every_time)
+{
+    Fixture a, b;
+    emit(&a, "tiny", "native", NULL);
+    emit(&b, "tiny", "native", NULL);
+    ck_assert_uint_eq(a.object.n_bytes, b.object.n_bytes);
+    ck_assert(memcmp(a.object.bytes, b.object.bytes, a.object.n_bytes) == 0);
+    ck_assert_str_eq(a.object.header, b.object.header);
+    tear_down(&a);
+    tear_down(&b);
+}
+END_TEST
+
 START_TEST(other_machines)
 {
     static const char *const triple[] = {"aarch64-linux-gnu",       "arm64-apple-macosx12.0",
@@ -538,6 +551,7 @@ Suite *suite_cpu_object(void)
     tcase_add_test(c, lanes_give_the_same_bits);
     tcase_add_test(c, header_compiles_everywhere);
     tcase_add_test(c, object_stands_alone);
+    tcase_add_test(c, same_bytes_every_time);
     tcase_add_test(c, other_machines);
     tcase_add_test(c, unknown_names_are_reported);
     suite_add_tcase(s, c);
