@@ -271,8 +271,20 @@ static void collect_leaves(Build *b, Ref r, Ref of, int32_t *seen)
     }
 }
 
-/* Does group `from` depend on group `on`? Everything that a group reads has a
- * smaller number than what it makes, so the search stops below `floor`. */
+static Ref highest(const Group *gr)
+{
+    Ref high = gr->anchor;
+    for (int i = 0; i < gr->out.n; i++)
+        if (gr->out.at[i].ref > high)
+            high = gr->out.at[i].ref;
+    for (int i = 0; i < gr->private.n; i++)
+        if (gr->private.at[i] > high)
+            high = gr->private.at[i];
+    return high;
+}
+
+/* Does group `from` depend on group `on`? What a node reads has a smaller number than
+ * the node, so a group of nodes below `floor` alone, the lowest of `on`, does not. */
 static bool depends(Build *b, int from, int on, Ref floor)
 {
     if (from == on)
@@ -281,18 +293,20 @@ static bool depends(Build *b, int from, int on, Ref floor)
         return false;
     b->stamp[from] = b->stamp_now;
     const Group *gr = &b->c->group.at[from];
+    if (highest(gr) < floor)
+        return false;
     for (int i = 0; i < gr->out.n + gr->private.n; i++) {
         Ref o = i < gr->out.n ? gr->out.at[i].ref : gr->private.at[i - gr->out.n];
         for (int j = 0; j < b->leaf[o].n; j++) {
             Ref l = b->leaf[o].at[j];
-            if (l >= floor && depends(b, b->c->group_of[l], on, floor))
+            if (depends(b, b->c->group_of[l], on, floor))
                 return true;
         }
     }
     if (gr->out.n == 0 || gr->kind == GROUP_SCAN)
         for (int j = 0; j < b->leaf[gr->anchor].n; j++) {
             Ref l = b->leaf[gr->anchor].at[j];
-            if (l >= floor && depends(b, b->c->group_of[l], on, floor))
+            if (depends(b, b->c->group_of[l], on, floor))
                 return true;
         }
     return false;
@@ -319,7 +333,7 @@ static bool makes_cycle(Build *b, Ref r, int into)
     for (int j = 0; j < b->leaf[r].n; j++) {
         Ref l = b->leaf[r].at[j];
         int gr = b->c->group_of[l];
-        if (gr != into && l >= floor && depends(b, gr, into, floor))
+        if (gr != into && depends(b, gr, into, floor))
             return true;
     }
     return false;
