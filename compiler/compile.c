@@ -93,7 +93,7 @@ bool compile_graphs(Ctx *cx, int32_t source, const Options *o, bool primal_only,
     if (ast == NULL)
         return false;
     dump_tree(cx, ast);
-    out->model = model_open(cx, ast, o->define, o->n_defines, out->arena);
+    out->model = model_open_named(cx, ast, o->model, o->define, o->n_defines, out->arena);
     if (out->model == NULL)
         return false;
     for (int i = 0; i < N_ENTRIES; i++) {           /* init last: it knows every slot   */
