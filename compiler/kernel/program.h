@@ -68,12 +68,15 @@ struct Call {
     const char *label; /* "h.3.attn: matmul" */
 };
 
+/* The roles of results, numbered as in runtime/abi.h. */
+enum { RESULT_OUTPUT = 6, RESULT_METRIC = 7, RESULT_LOSS = 8 };
+
 /* One value that the caller can read after an entry has run. */
 typedef struct Result {
     const char *name;
     int32_t buffer;
     bool wanted; /* built into this entry */
-    int32_t kind; /* GRADC_LOSS, GRADC_OUTPUT, GRADC_METRIC of the ABI */
+    int32_t kind; /* RESULT_... */
 } Result;
 
 typedef struct Entry {

@@ -802,6 +802,11 @@ static void keep_larger(const Program *p, Result *r, int32_t buffer)
         r->buffer = buffer;
 }
 
+static int32_t result_kind(RootKind k)
+{
+    return k == ROOT_LOSS ? RESULT_LOSS : k == ROOT_METRIC ? RESULT_METRIC : RESULT_OUTPUT;
+}
+
 static void entry_results(Lowering *lo, Level *l, Entry *e)
 {
     const Graph *g = l->g;
@@ -811,8 +816,10 @@ static void entry_results(Lowering *lo, Level *l, Entry *e)
         if (r->kind == ROOT_LOSS || r->kind == ROOT_OUTPUT || r->kind == ROOT_METRIC) {
             Place pl = place_of(lo, l, r->ref);
             int at = find_result(lo->p, r->name);
+            lo->p->result.at[at].kind = result_kind(r->kind);
             keep_larger(lo->p, &lo->p->result.at[at], pl.buffer);
-            Result res = {.name = r->name, .buffer = pl.buffer, .wanted = true};
+            Result res = {.name = r->name, .buffer = pl.buffer, .wanted = true,
+                          .kind = result_kind(r->kind)};
             vec_push(lo->p->arena, &all, res);
         } else if (r->kind == ROOT_GRADIENT) {
             Place pl = place_of(lo, l, r->ref);
