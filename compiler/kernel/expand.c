@@ -7,8 +7,14 @@
  * two CASTs (for + - * / and sqrt that is the correctly rounded result). Casts
  * between a half type and anything but f32 go through f32.
  *
- * Errors, measured by tests/unit/math.c (all floats; for f64 a sample), in ulp:
- * ERRORS */
+ * Largest errors in ulp, measured by tests/unit/math.c: in f32 over all 2^32
+ * floats (pow: 65 million pairs), in f64 over 65 million arguments (pow: 33
+ * million pairs).
+ *          exp   log   expm1  log1p  sin   cos   tanh  erf   pow
+ *   f32    1.62  0.87  1.57   1.43   1.54  1.54  1.50  1.12  0.51
+ *   f64    1.50  0.87  2.02   1.34   2.78  2.68  2.50  1.15  1.91
+ * Instructions in f32, constants and bit casts not counted: exp 17, log 31,
+ * expm1 23, log1p 39, tanh 30, erf 33, sin and cos 80, pow 63. */
 #include <math.h>
 #include "expand.h"
 
