@@ -59,31 +59,32 @@ static void own_results(Graph *g)
     }
 }
 
-/* The graph of one entry, from the tree to forward, backward and update. */
-static Graph *entry_graph(Ctx *cx, Model *m, EntryKind e, bool primal_only)
+/* The graph of one entry, from the tree to forward, backward and update. *out owns it
+ * from the start, so that a failure leaves nothing behind. */
+static bool entry_graph(Ctx *cx, Model *m, EntryKind e, bool primal_only, Graph **out)
 {
-    Graph *g = build(cx, m, e);                     /* tree -> primal graph             */
+    Graph *g = *out = build(cx, m, e);              /* tree -> primal graph             */
     if (g == NULL)
-        return NULL;
+        return false;
     simplify(cx, g);                                /* fold, share, drop dead nodes     */
     if (!inspect(cx, "primal", g))
-        return NULL;
+        return false;
     if (e == ENTRY_INIT || e == ENTRY_EVAL || primal_only) {
         own_results(g);
-        return g;
+        return true;
     }
     if (!vjp(cx, g, model_pinned(m)))               /* append the reverse graph         */
-        return NULL;                                /* an op has no derivative          */
+        return false;                               /* an op has no derivative          */
     simplify(cx, g);
     if (!inspect(cx, "reverse", g))
-        return NULL;
+        return false;
     if (model_accumulate(m) > 1)
-        g = build_accumulate(cx, m, g);             /* micro-batches: a loop around it  */
+        g = *out = build_accumulate(cx, m, g);      /* micro-batches: a loop around it  */
     if (g == NULL || (e == ENTRY_STEP && !build_update(cx, m, g)))
-        return NULL;                                /* clipping, optimizer, finite flag */
+        return false;                               /* clipping, optimizer, finite flag */
     simplify(cx, g);
     own_results(g);
-    return inspect(cx, "joint", g) ? g : NULL;
+    return inspect(cx, "joint", g);
 }
 
 bool compile_graphs(Ctx *cx, int32_t source, const Options *o, bool primal_only, Output *out)
@@ -100,8 +101,7 @@ bool compile_graphs(Ctx *cx, int32_t source, const Options *o, bool primal_only,
         EntryKind e = order[i];
         if (!o->entry[e] || (e == ENTRY_STEP && !model_trains(out->model)))
             continue;
-        out->graph[e] = entry_graph(cx, out->model, e, primal_only);
-        if (out->graph[e] == NULL)
+        if (!entry_graph(cx, out->model, e, primal_only, &out->graph[e]))
             return false;
     }
     return true;

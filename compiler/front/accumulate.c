@@ -306,6 +306,8 @@ Graph *build_accumulate(Ctx *cx, Model *m, Graph *g)
     arena_free(&arena);
     if (cx->n_errors == errors)
         return a.outer;
+    if (g->outer != a.outer) /* not yet its body */
+        graph_free(g);
     graph_free(a.outer);
     return NULL;
 }

@@ -453,7 +453,7 @@ START_TEST(header_compiles_everywhere)
         ck_assert_msg(system(command) == 0, "%s", command);
     }
     shell("rm -r %s", dir);
-    ctx_free(&f.cx);
+    tear_down(&f);
 }
 END_TEST
 
@@ -513,7 +513,7 @@ START_TEST(other_machines)
         Fixture f;
         emit(&f, "tiny", "baseline", triple[i]);
         ck_assert_msg(memcmp(f.object.bytes, magic[i], strlen(magic[i])) == 0, "%s", triple[i]);
-        ctx_free(&f.cx);
+        tear_down(&f);
     }
 }
 END_TEST

@@ -153,12 +153,13 @@ START_TEST(mixed_rows_take_whole_batches)
     };
     for (size_t i = 0; i < sizeof mixed / sizeof *mixed; i++) {
         Run r;
-        const char *text = arena_printf(&(Arena){0},
-                                        "model m(batch = 4) {\n"
-                                        "    input x : f32[batch, 3]\n"
-                                        "    param w : f32 = 1\n"
-                                        "    loss w * mean(%s)\n}\n",
-                                        mixed[i]);
+        char text[400];
+        snprintf(text, sizeof text,
+                 "model m(batch = 4) {\n"
+                 "    input x : f32[batch, 3]\n"
+                 "    param w : f32 = 1\n"
+                 "    loss w * mean(%s)\n}\n",
+                 mixed[i]);
         run_open(&r, text, NULL);
         bool sums_right = i == 5; /* zeros are added from the end */
         ck_assert_msg((pinned(&r)->rows < 0) == !sums_right, "%s", mixed[i]);
@@ -649,15 +650,17 @@ static void build_file(const char *path)
 
 START_TEST(models_build)
 {
-    static const char *const folder[] = {"/tests/run/", "/tests/bench/models/", "/examples/"};
-    DIR *d = opendir(arena_printf(&(Arena){0}, SOURCE_DIR "%s", folder[_i]));
+    static const char *const folder[] = {SOURCE_DIR "/tests/run/",
+                                         SOURCE_DIR "/tests/bench/models/",
+                                         SOURCE_DIR "/examples/"};
+    DIR *d = opendir(folder[_i]);
     int n = 0;
     for (struct dirent *e; d != NULL && (e = readdir(d)) != NULL;) {
         size_t length = strlen(e->d_name);
         if (length < 7 || strcmp(e->d_name + length - 6, ".model") != 0)
             continue;
         char path[1024];
-        snprintf(path, sizeof path, SOURCE_DIR "%s%s", folder[_i], e->d_name);
+        snprintf(path, sizeof path, "%s%s", folder[_i], e->d_name);
         build_file(path);
         n++;
     }
