@@ -102,8 +102,9 @@ Ref g_iota(Graph *g, Type t, int axis)
 
 static Ref random_node(Graph *g, OpId op, const Type *t, Ref seed, Ref step, uint64_t key)
 {
-    const Attr a[] = {of_dtype(t->dtype), of_shape(t), of_int((int64_t)key)};
-    return g_node(g, op, (Ref[]){seed, step}, 2, a);
+    const Attr a[] = {of_dtype(t->dtype), of_shape(t)};
+    Ref stream = g_literal(g, type_scalar(I64), &key);
+    return g_node(g, op, (Ref[]){seed, step, stream}, 3, a);
 }
 
 Ref g_random_bits(Graph *g, Type t, Ref seed, Ref step, uint64_t key)

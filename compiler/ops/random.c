@@ -1,22 +1,22 @@
 /* Random numbers: philox of (seed, key) at counter (element, step). A draw depends on
- * nothing else: neither order, nor threads, nor recomputation change it.
+ * nothing else: neither order, nor threads, nor recomputation change it. The key is an
+ * operand, so that the draws of all layers have one kernel.
  * source: Salmon et al., Parallel random numbers: as easy as 1, 2, 3 (2011). */
 #include "../graph/op.h"
 
-enum { DTYPE, SHAPE, KEY };
+enum { SEED, STEP, KEY, N_OPERANDS };
 #define RANDOM_ATTRS                                                                               \
     {                                                                                              \
-        {"dtype", ATTR_DTYPE}, {"shape", ATTR_INTS},                                               \
-        {                                                                                          \
-            "key", ATTR_INT                                                                        \
-        }                                                                                          \
+        {"dtype", ATTR_DTYPE}, {"shape", ATTR_INTS}                                                \
     }
+/* Of the second stream of a draw that needs two. */
+#define SECOND 0x9e3779b97f4a7c15u
 
 static bool random_shape(Shape *s)
 {
-    for (int i = 0; i < 2; i++)
+    for (int i = 0; i < N_OPERANDS; i++)
         if (shape_arg(s, i)->rank != 0 || shape_arg(s, i)->dtype != I64)
-            return shape_error(s, E0221, "`%s` takes the seed and the step as i64, not %s",
+            return shape_error(s, E0221, "`%s` takes seed, step and key as i64, not %s",
                                op_word(s->op), shape_text(s, i));
     return shape_declared(s);
 }
@@ -37,8 +37,8 @@ static bool real_shape(Shape *s)
                                                         op_word(s->op), dtype_name(s->type.dtype));
 }
 
-/* 32 bits of the element; draw: 0, or 1 for a second one of the same element. */
-static Val bits(Elem *e, Ref n, const KAff *idx, int draw)
+/* 32 bits of the element; stream: 0, or SECOND. */
+static Val bits(Elem *e, Ref n, const KAff *idx, uint64_t stream)
 {
     const Graph *g = elem_graph(e);
     Kernel *k = elem_kernel(e);
@@ -49,14 +49,16 @@ static Val bits(Elem *e, Ref n, const KAff *idx, int draw)
         element = k_aff_add(element, k_aff_scale(idx[i], stride));
         stride *= t->dim[i];
     }
-    Val seed = elem_at(e, arg(g, n, 0), none);
-    Val step = elem_at(e, arg(g, n, 1), none);
-    if (seed == 0 || step == 0)
+    Val seed = elem_at(e, arg(g, n, SEED), none);
+    Val step = elem_at(e, arg(g, n, STEP), none);
+    Val key = elem_at(e, arg(g, n, KEY), none);
+    if (seed == 0 || step == 0 || key == 0)
         return 0;
-    uint64_t key = hash_mix((uint64_t)attr(g, n, KEY)->i);
-    key = hash_mix(key + (uint64_t)draw);
-    Val stream = k_const_int(k, I64, (int64_t)key);
-    Val mixed = k_binary(k, KI_XOR, seed, stream);
+    Val mixed = k_binary(k, KI_XOR, seed, key);
+    if (stream != 0) {
+        Val other = k_const_int(k, I64, (int64_t)stream);
+        mixed = k_binary(k, KI_XOR, mixed, other);
+    }
     Val counter = k_index(k, I64, element);
     return k_random(k, mixed, counter, step);
 }
@@ -98,7 +100,7 @@ static Val normal_elem(Elem *e, Ref n, const KAff *idx)
     Kernel *k = elem_kernel(e);
     DType t = type_of(elem_graph(e), n)->dtype, wide = wide_of(t);
     Val first = bits(e, n, idx, 0);
-    Val second = bits(e, n, idx, 1);
+    Val second = bits(e, n, idx, SECOND);
     if (first == 0 || second == 0)
         return 0;
     Val from_zero = unit(k, wide, first);
@@ -120,39 +122,39 @@ static const char no_floats[] = "a draw depends on the seed, the step and its pl
 
 const Op op_random_bits = {
     .name = "random_bits",
-    .n_args = 2,
+    .n_args = N_OPERANDS,
     .kind = OP_VIEW,
     .attrs = RANDOM_ATTRS,
     .shape = bits_shape,
     .elem = bits_elem,
     .nondiff = no_floats,
     .doc = "32 random bits for each element, keyed by (seed, step, key, element).",
-    .example = "random_bits(i64, i64, dtype = i32, shape = [2,3], key = 7)",
+    .example = "random_bits(i64, i64, i64, dtype = i32, shape = [2,3])",
     .source = "Salmon et al., Parallel random numbers: as easy as 1, 2, 3 (2011)",
 };
 
 const Op op_uniform = {
     .name = "uniform",
-    .n_args = 2,
+    .n_args = N_OPERANDS,
     .kind = OP_VIEW,
     .attrs = RANDOM_ATTRS,
     .shape = real_shape,
     .elem = uniform_elem,
     .nondiff = no_floats,
     .doc = "Uniform multiples of 2^-24 in [0, 1); f16 and bf16 round them, and may give 1.",
-    .example = "uniform(i64, i64, dtype = f32, shape = [2,3], key = 7)",
+    .example = "uniform(i64, i64, i64, dtype = f32, shape = [2,3])",
     .source = "Salmon et al., Parallel random numbers: as easy as 1, 2, 3 (2011)",
 };
 
 const Op op_normal = {
     .name = "normal",
-    .n_args = 2,
+    .n_args = N_OPERANDS,
     .kind = OP_VIEW,
     .attrs = RANDOM_ATTRS,
     .shape = real_shape,
     .elem = normal_elem,
     .nondiff = no_floats,
     .doc = "Normal with mean 0 and deviation 1, from two draws of 24 bits: none is beyond 5.8.",
-    .example = "normal(i64, i64, dtype = f32, shape = [2,3], key = 7)",
+    .example = "normal(i64, i64, i64, dtype = f32, shape = [2,3])",
     .source = "Box & Muller, A note on the generation of random normal deviates (1958)",
 };

@@ -116,11 +116,22 @@ static uint32_t philox(uint64_t key, uint64_t lo, uint64_t hi)
     return c[0];
 }
 
+/* All 64 bits, where a double keeps 53. */
+static uint64_t key_of(const Eval *e, Ref key)
+{
+    uint64_t x = 0;
+    if (op_of(e->g, key) == OP_literal)
+        memcpy(&x, attr(e->g, key, 2)->data, sizeof x);
+    else
+        x = (uint64_t)(int64_t)e->value[key].x[0];
+    return x;
+}
+
 static uint32_t draw(const Eval *e, Ref n, int64_t element, uint64_t which)
 {
     uint64_t seed = (uint64_t)(int64_t)e->value[arg(e->g, n, 0)].x[0];
     uint64_t step = (uint64_t)(int64_t)e->value[arg(e->g, n, 1)].x[0];
-    uint64_t key = hash_mix(hash_mix((uint64_t)int_attr(e, n, "key")) + which);
+    uint64_t key = key_of(e, arg(e->g, n, 2)) ^ which * 0x9e3779b97f4a7c15u;
     return philox(seed ^ key, (uint64_t)element, step);
 }
 

@@ -126,14 +126,16 @@ static const struct Pair {
     {X "%2 = exp(%1) %3 = sum(%1, axis = 0) %4 = sum(%1, axis = 1) other %4 other %3",
      X "%2 = sum(%1, axis = 0) %3 = sum(%1, axis = 1) other %3 other %2"},
     {"%1 = input(index = 0, dtype = i64) %2 = input(index = 1, dtype = i64) "
-     "%3 = uniform(%1, %2, dtype = f32, shape = [2], key = 5) "
-     "%4 = uniform(%1, %2, dtype = f32, shape = [2], key = 5) "
-     "%5 = uniform(%1, %2, dtype = f32, shape = [2], key = 6) %6 = add(%3, %4) %7 = add(%6, %5) "
-     "other %7",
+     "%3 = const(dtype = i64, value = 5) %4 = const(dtype = i64, value = 6) "
+     "%5 = uniform(%1, %2, %3, dtype = f32, shape = [2]) "
+     "%6 = uniform(%1, %2, %3, dtype = f32, shape = [2]) "
+     "%7 = uniform(%1, %2, %4, dtype = f32, shape = [2]) %8 = add(%5, %6) %9 = add(%8, %7) "
+     "other %9",
      "%1 = input(index = 0, dtype = i64) %2 = input(index = 1, dtype = i64) "
-     "%3 = uniform(%1, %2, dtype = f32, shape = [2], key = 5) "
-     "%4 = uniform(%1, %2, dtype = f32, shape = [2], key = 6) "
-     "%5 = add(%3, %3) %6 = add(%5, %4) other %6"},
+     "%3 = const(dtype = i64, value = 5) %4 = const(dtype = i64, value = 6) "
+     "%5 = uniform(%1, %2, %3, dtype = f32, shape = [2]) "
+     "%6 = uniform(%1, %2, %4, dtype = f32, shape = [2]) "
+     "%7 = add(%5, %5) %8 = add(%7, %6) other %8"},
     /* constants */
     {"%1 = const(dtype = f32, value = 2) %2 = const(dtype = f32, value = 3) %3 = mul(%1, %2) "
      "%4 = sqrt(%3) other %4",
