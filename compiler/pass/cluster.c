@@ -10,6 +10,7 @@ enum {
     INLINE_SHARED = 8,    /* flops: a value read in several places is stored above this */
     INLINE_EXPANDED = 4,  /* ... read many times through a broadcast or window */
     INLINE_MOST = 400,    /* an expression this long is cut */
+    SCALAR_MOST = 32,     /* ... a scalar one: sums over all parameters share kernels */
     TOP_LEVEL_ELEMS = 8192 /* a row kernel without row loops: one lane does all of it */
 };
 
@@ -205,8 +206,9 @@ static void choose_stored(Build *b)
             continue;
         }
         bool shared = b->reads[r] > 1 && b->weight[r] > INLINE_SHARED;
+        float most = rank(g, r) == 0 ? SCALAR_MOST : INLINE_MOST;
         bool expanded = b->expanded[r] && b->weight[r] > INLINE_EXPANDED;
-        if (kind == OP_POINTWISE && (shared || expanded || b->weight[r] > INLINE_MOST))
+        if (kind == OP_POINTWISE && (shared || expanded || b->weight[r] > most))
             store(b, r);
     }
 }
@@ -790,6 +792,7 @@ static void build_reset(Build *b)
 {
     Clusters *c = b->c;
     int n = c->g->node.n;
+    arena_free(c->scratch);
     c->group.n = 0;
     c->stored = NEW_ARRAY(c->arena, bool, n);
     c->group_of = NEW_ARRAY(c->arena, int32_t, n);
@@ -797,7 +800,7 @@ static void build_reset(Build *b)
     b->stamp_now = 0;
     b->fresh = NEW_ARRAY(c->arena, bool, n);
     b->leaf = arena_array(c->arena, (size_t)n, sizeof *b->leaf);
-    b->trace = arena_array(c->arena, (size_t)n, sizeof *b->trace);
+    b->trace = arena_array(c->scratch, (size_t)n, sizeof *b->trace);
 }
 
 static void cluster_bodies(Ctx *cx, Clusters *c)
@@ -815,6 +818,8 @@ Clusters *cluster(Ctx *cx, const Graph *g, const Caps *caps, Arena *arena)
     c->arena = arena;
     c->g = g;
     c->caps = caps;
+    Arena scratch = {0};
+    c->scratch = &scratch;
     Build b = {0};
     build_init(&b, cx, c);
     do {
@@ -831,5 +836,7 @@ Clusters *cluster(Ctx *cx, const Graph *g, const Caps *caps, Arena *arena)
         assert(lowered);
         (void)lowered;
     }
+    c->scratch = NULL;
+    arena_free(&scratch);
     return c;
 }

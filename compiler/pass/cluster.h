@@ -48,6 +48,7 @@ typedef struct Group {
 
 struct Clusters {
     Arena *arena;
+    Arena *scratch;       /* kernels in the making and their traces; gone when all are made */
     const Graph *g;
     const Caps *caps;
     VEC(Group) group;
@@ -81,7 +82,7 @@ void trace_node(const Clusters *c, Ref r, const Ref *here, int n_here, Trace *t)
 Trouble group_lower(Clusters *c, Group *gr, Ref *store_first);
 
 /* Merges loops that move together: par i { par j { x[N*i + j] } } is one loop. */
-Kernel *kernel_coalesce(Arena *arena, const Kernel *k);
+Kernel *kernel_coalesce(Arena *arena, Arena *scratch, const Kernel *k);
 
 /* May buffer `out` be the same memory as buffer `in`? True if each element of `in`
  * is read in the iteration that overwrites it, or in an earlier loop of the same row. */

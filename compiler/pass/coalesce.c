@@ -135,6 +135,17 @@ static Kernel *without(Arena *arena, const Kernel *k, Val outer, Val inner)
     return n;
 }
 
+static Kernel *copy_all(Arena *arena, const Kernel *k)
+{
+    Val *to = NEW_ARRAY(arena, Val, k->inst.n);
+    for (Val v = 1; v < (Val)k->inst.n; v++)
+        to[v] = v;
+    Kernel *n = copy_renamed(arena, k, to);
+    if (k->kind == K_CONTRACT)
+        copy_contraction(k, n, to);
+    return n;
+}
+
 static bool find_loops(const Kernel *k, Val *outer, Val *inner)
 {
     for (Val v = 1; v < (Val)k->inst.n; v++) {
@@ -164,11 +175,11 @@ static bool find_dims(const Kernel *k, Val *outer, Val *inner)
     return false;
 }
 
-Kernel *kernel_coalesce(Arena *arena, const Kernel *k)
+Kernel *kernel_coalesce(Arena *arena, Arena *scratch, const Kernel *k)
 {
     Val outer, inner;
-    Kernel *n = (Kernel *)k;
+    const Kernel *n = k;
     while (n->kind == K_LOOP ? find_loops(n, &outer, &inner) : find_dims(n, &outer, &inner))
-        n = without(arena, n, outer, inner);
-    return n;
+        n = without(scratch, n, outer, inner);
+    return copy_all(arena, n);
 }

@@ -158,19 +158,23 @@ static const Memo *memo_find(const Elem *e, Ref r, int rank, const KAff *idx)
     return NULL;
 }
 
+static KAff *keep_index(Elem *e, int rank, const KAff *idx)
+{
+    KAff *copy = NEW_ARRAY(e->arena, KAff, rank);
+    for (int a = 0; a < rank; a++)
+        copy[a] = idx[a];
+    return copy;
+}
+
 static void memo_add(Elem *e, Ref r, int rank, const KAff *idx, Val v)
 {
-    Memo m = {.ref = r, .guard = e->guard, .val = v};
-    for (int a = 0; a < rank; a++)
-        m.idx[a] = idx[a];
+    Memo m = {.ref = r, .guard = e->guard, .val = v, .idx = keep_index(e, rank, idx)};
     vec_push(e->arena, &e->memo, m);
 }
 
 static void request_add(Elem *e, Ref r, int rank, const KAff *idx)
 {
-    Request q = {.ref = r, .bounded = e->guard != 0};
-    for (int a = 0; a < rank; a++)
-        q.idx[a] = idx[a];
+    Request q = {.ref = r, .bounded = e->guard != 0, .idx = keep_index(e, rank, idx)};
     vec_push(e->arena, &e->request, q);
 }
 

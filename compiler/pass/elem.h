@@ -33,14 +33,14 @@ typedef enum Trouble { FINE, WANTS_CUT, WANTS_STORE, TOO_MANY_TERMS } Trouble;
 typedef struct Request {
     Ref ref;
     bool bounded; /* under a guard: may lie outside of the node */
-    KAff idx[MAX_RANK];
+    KAff *idx;    /* one per axis */
 } Request;
 
 typedef struct Memo {
     Ref ref;
     int32_t guard; /* bounds under which it was made */
     Val val;
-    KAff idx[MAX_RANK];
+    KAff *idx; /* one per axis */
 } Memo;
 
 struct Elem {

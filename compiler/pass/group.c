@@ -110,7 +110,7 @@ static int out_level(LoopBuild *b, Ref r)
 /* What the group computes is not read from memory in its own kernel. */
 static void set_here(const Clusters *c, const Group *gr, Elem *e)
 {
-    Ref *here = NEW_ARRAY(c->arena, Ref, gr->out.n + gr->private.n);
+    Ref *here = NEW_ARRAY(c->scratch, Ref, gr->out.n + gr->private.n);
     int n = 0;
     for (int i = 0; i < gr->out.n && !gr->copies; i++)
         here[n++] = gr->out.at[i].ref;
@@ -139,7 +139,7 @@ static void hoist_add(LoopBuild *b, const Request *q, int level, int rank)
     Hoist h = {.ref = q->ref, .level = level};
     for (int a = 0; a < rank; a++)
         h.idx[a] = q->idx[a];
-    vec_push(b->c->arena, &b->hoist, h);
+    vec_push(b->c->scratch, &b->hoist, h);
     for (int i = b->hoist.n - 1; i > 0 && b->hoist.at[i - 1].ref > b->hoist.at[i].ref; i--) {
         Hoist t = b->hoist.at[i];
         b->hoist.at[i] = b->hoist.at[i - 1];
@@ -151,8 +151,8 @@ static void hoist_add(LoopBuild *b, const Request *q, int level, int rank)
 static Trouble loop_trace(LoopBuild *b)
 {
     const Graph *g = b->c->g;
-    Kernel *k = kernel_new(b->c->arena, K_LOOP, "trace");
-    elem_init(&b->e, k, g, b->c->arena, b->c->stored);
+    Kernel *k = kernel_new(b->c->scratch, K_LOOP, "trace");
+    elem_init(&b->e, k, g, b->c->scratch, b->c->stored);
     set_here(b->c, b->gr, &b->e);
     nest_number(&b->nest);
     for (int l = 0; l < b->nest.n_loops; l++) {
@@ -226,8 +226,8 @@ static void at_level(LoopBuild *b, int level)
 
 static Trouble loop_build(LoopBuild *b, const char *name)
 {
-    Kernel *k = kernel_new(b->c->arena, K_LOOP, name);
-    elem_init(&b->e, k, b->c->g, b->c->arena, b->c->stored);
+    Kernel *k = kernel_new(b->c->scratch, K_LOOP, name);
+    elem_init(&b->e, k, b->c->g, b->c->scratch, b->c->stored);
     set_here(b->c, b->gr, &b->e);
     nest_number(&b->nest);
     for (int level = 0; level <= b->nest.n_loops; level++) {
@@ -274,7 +274,7 @@ static Trouble lower_loops(Clusters *c, Group *gr, Ref *store_first)
             t = loop_build(&b, name);
         if (t == FINE) {
             keep_operands(gr, c->arena, &b.e);
-            gr->kernel = kernel_coalesce(c->arena, b.e.k);
+            gr->kernel = kernel_coalesce(c->arena, c->scratch, b.e.k);
             return FINE;
         }
         *store_first = b.e.store_first;
@@ -314,8 +314,8 @@ static bool map_has(const Attr *map, int index)
 static Trouble con_trace(ConBuild *b)
 {
     const Graph *g = b->c->g;
-    Kernel *k = kernel_new(b->c->arena, K_LOOP, "trace");
-    elem_init(&b->e, k, g, b->c->arena, b->c->stored);
+    Kernel *k = kernel_new(b->c->scratch, K_LOOP, "trace");
+    elem_init(&b->e, k, g, b->c->scratch, b->c->stored);
     nest_number(&b->nest);
     for (int l = 0; l < b->nest.n_loops; l++)
         nest_open(&b->nest, k, l);
@@ -458,8 +458,8 @@ static Trouble con_build(ConBuild *b, const char *name)
     const Graph *g = b->c->g;
     if (!con_roles(b))
         return WANTS_STORE;
-    Kernel *k = kernel_new(b->c->arena, K_CONTRACT, name);
-    elem_init(&b->e, k, g, b->c->arena, b->c->stored);
+    Kernel *k = kernel_new(b->c->scratch, K_CONTRACT, name);
+    elem_init(&b->e, k, g, b->c->scratch, b->c->stored);
     con_dims(b, k);
     k_section_a(k);
     Val va = con_operand(b, b->a_map);
@@ -503,7 +503,7 @@ static Trouble lower_contract(Clusters *c, Group *gr, Ref *store_first)
             t = con_build(&b, name);
         if (t == FINE) {
             keep_operands(gr, c->arena, &b.e);
-            gr->kernel = kernel_coalesce(c->arena, b.e.k);
+            gr->kernel = kernel_coalesce(c->arena, c->scratch, b.e.k);
             return FINE;
         }
         *store_first = b.e.store_first;
@@ -520,7 +520,7 @@ static Trouble lower_opaque(Clusters *c, Group *gr, Ref *store_first)
     Elem e;
     const Op *op = optab[op_of(c->g, gr->anchor)];
     Kernel *k = kernel_new(c->arena, K_LOOP, op->name);
-    elem_init(&e, k, c->g, c->arena, c->stored);
+    elem_init(&e, k, c->g, c->scratch, c->stored);
     e.here = &gr->anchor;
     e.n_here = 1;
     int out[8];
@@ -539,7 +539,7 @@ static Trouble lower_opaque(Clusters *c, Group *gr, Ref *store_first)
     return FINE;
 }
 
-Trouble group_lower(Clusters *c, Group *gr, Ref *store_first)
+static Trouble lower(Clusters *c, Group *gr, Ref *store_first)
 {
     *store_first = NONE;
     switch (gr->kind) {
@@ -555,6 +555,14 @@ Trouble group_lower(Clusters *c, Group *gr, Ref *store_first)
     return FINE;
 }
 
+Trouble group_lower(Clusters *c, Group *gr, Ref *store_first)
+{
+    ArenaMark mark = arena_mark(c->scratch);
+    Trouble t = lower(c, gr, store_first);
+    arena_reset(c->scratch, mark);
+    return t;
+}
+
 void trace_node(const Clusters *c, Ref r, const Ref *here, int n_here, Trace *t)
 {
     Nest ns;
@@ -562,8 +570,8 @@ void trace_node(const Clusters *c, Ref r, const Ref *here, int n_here, Trace *t)
     memset(t, 0, sizeof *t);
     for (int i = 0; i < MAX_RESTARTS; i++) {
         Elem e;
-        Kernel *k = kernel_new(c->arena, K_LOOP, "trace");
-        elem_init(&e, k, c->g, c->arena, c->stored);
+        Kernel *k = kernel_new(c->scratch, K_LOOP, "trace");
+        elem_init(&e, k, c->g, c->scratch, c->stored);
         e.here = here;
         e.n_here = n_here;
         e.tracing = true;
