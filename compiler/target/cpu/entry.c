@@ -226,9 +226,8 @@ static void emit_body(Fn *f, const Entry *e, Lv calls)
     check(f, call(f, "gradc.check_out", a2, 4));
     Lv n = ir_load(ir, ir->i64, rows, 8);
     if (p->rows < 0 && full > 0) { /* nothing in this program counts the valid rows */
-        Lv whole = LLVMBuildICmp(ir->b, LLVMIntEQ, n, ir_int(ir, full), "");
-        check(f, LLVMBuildSelect(ir->b, whole, ir_int32(ir, 0),
-                                 ir_int32(ir, GRADC_BAD_ARGUMENT), ""));
+        Lv whole[] = {f->g, n, ir_int(ir, full)};
+        check(f, call(f, "gradc.whole", whole, 3));
     }
     Lv a3[] = {f->g, f->in, inputs, n_in, n, places};
     call(f, "gradc.place", a3, 6);
