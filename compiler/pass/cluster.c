@@ -645,22 +645,6 @@ static bool lower_groups(Build *b)
 
 /* ---- order ------------------------------------------------------------- */
 
-static bool reads_slot(const Build *b, const Group *gr, int32_t slot)
-{
-    for (int i = 0; i < gr->operand.n; i++) {
-        const GroupOperand *o = &gr->operand.at[i];
-        if (o->out < 0 && op_of(b->g, o->ref) == OP_slot && attr(b->g, o->ref, 0)->i == slot)
-            return true;
-    }
-    if (gr->kind == GROUP_SCAN)
-        for (int i = 0; i < node(b->g, gr->anchor)->n_args; i++) {
-            Ref a = memory_of(b->g, b->c->stored, arg(b->g, gr->anchor, i));
-            if (op_of(b->g, a) == OP_slot && attr(b->g, a, 0)->i == slot)
-                return true;
-        }
-    return false;
-}
-
 typedef struct Edge {
     int from, to;
 } Edge;
@@ -672,30 +656,50 @@ typedef struct Edges {
 static void add_edge(Build *b, Edges *es, int from, int to)
 {
     Edge e = {from, to};
-    if (from >= 0 && from != to)
+    if (from >= 0 && to >= 0 && from != to)
         vec_push(b->c->arena, &es->e, e);
+}
+
+/* Group `reader` reads r: after the group that computes it, before the one that
+ * overwrites it (`writer`, by slot). */
+static void add_read(Build *b, Edges *es, const int *writer, Ref r, int reader)
+{
+    add_edge(b, es, b->c->group_of[r], reader);
+    if (op_of(b->g, r) == OP_slot)
+        add_edge(b, es, reader, writer[attr(b->g, r, 0)->i]);
+}
+
+static int slots_end(const Build *b)
+{
+    int64_t end = 0;
+    for (Ref r = 1; r < (Ref)b->g->node.n; r++)
+        if (op_of(b->g, r) == OP_slot && attr(b->g, r, 0)->i >= end)
+            end = attr(b->g, r, 0)->i + 1;
+    for (int i = 0; i < b->g->root.n; i++)
+        if (b->g->root.at[i].slot >= end)
+            end = b->g->root.at[i].slot + 1;
+    return (int)end;
 }
 
 static void edges_of(Build *b, Edges *es)
 {
     const Graph *g = b->g;
     Clusters *c = b->c;
+    int n_slots = slots_end(b), *writer = NEW_ARRAY(c->arena, int, n_slots);
+    for (int i = 0; i < n_slots; i++)
+        writer[i] = -1;
+    for (int i = 0; i < c->group.n; i++)
+        for (int j = 0; j < c->group.at[i].out.n; j++)
+            if (c->group.at[i].out.at[j].slot >= 0)
+                writer[c->group.at[i].out.at[j].slot] = i;
     for (int i = 0; i < c->group.n; i++) {
         Group *gr = &c->group.at[i];
         for (int j = 0; j < gr->operand.n; j++)
             if (gr->operand.at[j].out < 0)
-                add_edge(b, es, c->group_of[gr->operand.at[j].ref], i);
+                add_read(b, es, writer, gr->operand.at[j].ref, i);
         if (gr->kind == GROUP_SCAN)
             for (int j = 0; j < node(g, gr->anchor)->n_args; j++)
-                add_edge(b, es, c->group_of[memory_of(g, c->stored, arg(g, gr->anchor, j))], i);
-        for (int j = 0; j < gr->out.n; j++) {
-            int32_t slot = gr->out.at[j].slot;
-            if (slot < 0)
-                continue;
-            for (int k = 0; k < c->group.n; k++)
-                if (k != i && reads_slot(b, &c->group.at[k], slot))
-                    add_edge(b, es, k, i);
-        }
+                add_read(b, es, writer, memory_of(g, c->stored, arg(g, gr->anchor, j)), i);
     }
 }
 

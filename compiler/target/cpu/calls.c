@@ -1,18 +1,18 @@
-/* The calls of an entry: operands' addresses, then the kernel, straight-line. */
+/* The calls of an entry. Long runs of kernels are tables that one function of the object
+ * walks (gradc.walk): a model of many layers is many rows, not much code. Short ones, as
+ * in the body of a scan, are code: addresses, then the kernel. */
 #include <assert.h>
 #include <string.h>
 #include "model.h"
 
-/* A function gets no longer than this many calls: the code generator's time grows
- * faster than the length of a function. */
-enum { PART = 64 };
+enum { LONG_RUN = 8 };
 
 typedef struct Calls {
     Model *m;
-    const char *entry;
-    int n_parts;
-    /* of the function being built */
-    Lv g, places, bufs, index[MAX_LOOP_DEPTH];
+    Lv g, places, bufs;
+    Lv indices;               /* [MAX_LOOP_DEPTH x i64]: the loops' indices for gradc.walk */
+    Lv index[MAX_LOOP_DEPTH]; /* ... and as values */
+    VEC(Lv) step, at, strides, constants; /* rows of the run being made */
 } Calls;
 
 const Entry *model_entry(const Program *p, const char *name)
@@ -75,12 +75,17 @@ int64_t model_uses(const Program *p, const Entry *e, Use *use)
 
 /* ---- addresses ------------------------------------------------------------------------ */
 
+static bool is_place(const Buffer *b)
+{
+    return (b->role == ROLE_INPUT || b->role == ROLE_STAGING) && b->input >= 0;
+}
+
 static Lv base_of(Calls *c, const Buffer *b, int32_t index)
 {
     Ir *ir = &c->m->ir;
     if (b->role == ROLE_CONSTANT)
         return c->m->constant[index];
-    if ((b->role == ROLE_INPUT || b->role == ROLE_STAGING) && b->input >= 0)
+    if (is_place(b))
         return ir_load(ir, ir->ptr, ir_off(ir, c->places, 8 * b->input), 8);
     assert(b->offset >= 0 && "a buffer has a place in the block");
     return ir_off(ir, c->g, b->offset);
@@ -100,6 +105,12 @@ static Lv operand(Calls *c, const Operand *o)
 
 /* ---- calls ------------------------------------------------------------------------------ */
 
+/* Pieces for each lane: loops may be uneven. */
+static int64_t pieces_each(const Model *m, const Call *call)
+{
+    return m->p->kernel.at[call->kernel]->kind == K_CONTRACT ? 1 : 4;
+}
+
 static void emit_kernel(Calls *c, const Call *call)
 {
     Model *m = c->m;
@@ -111,13 +122,12 @@ static void emit_kernel(Calls *c, const Call *call)
     if (k->n_units <= 0)
         return;
     if (k->chunks > 1) {
-        bool contract = m->p->kernel.at[call->kernel]->kind == K_CONTRACT;
         Lv arg[] = {c->g,
                     k->fn,
                     c->bufs,
                     ir_int(ir, k->n_units),
                     ir_int(ir, k->chunks),
-                    ir_int(ir, contract ? 1 : 4)};
+                    ir_int(ir, pieces_each(m, call))};
         ir_call(ir, support_fn(ir, "gradc.share"), arg, 6);
         return;
     }
@@ -141,8 +151,9 @@ static void emit_call(Calls *c, const Call *call, int depth)
             return;
         IrLoop l = ir_loop(ir, ir_int(ir, 0), ir_int(ir, call->count), 1, false);
         c->index[depth] = l.i;
+        ir_store(ir, l.i, ir_off(ir, c->indices, 8 * depth), 8);
         emit_list(c, call->body, call->n_body, depth + 1);
-        c->index[depth] = ir_int(ir, 0);
+        ir_store(ir, ir_int(ir, 0), ir_off(ir, c->indices, 8 * depth), 8);
         ir_loop_end(ir, &l);
         return;
     }
@@ -153,74 +164,127 @@ static void emit_call(Calls *c, const Call *call, int depth)
     ir_end_if(ir, &f);
 }
 
-static int widest(const Model *m, const Call *call, int32_t n)
+/* ---- runs ------------------------------------------------------------------------------- */
+
+static Lv row(Calls *c, Lv *field, unsigned n)
+{
+    return LLVMConstStructInContext(c->m->ir.c, field, n, 0);
+}
+
+/* Row of `strides` for an operand that the loops move, or -1. */
+static int64_t stride_row(Calls *c, const Operand *o, int64_t size)
+{
+    Ir *ir = &c->m->ir;
+    Lv by[MAX_LOOP_DEPTH];
+    bool moves = false;
+    for (int d = 0; d < MAX_LOOP_DEPTH; d++) {
+        by[d] = ir_int(ir, o->step[d] * size);
+        moves |= o->step[d] != 0;
+    }
+    if (!moves)
+        return -1;
+    Lv strides = LLVMConstArray(ir->i64, by, MAX_LOOP_DEPTH);
+    vec_push(c->m->arena, &c->strides, strides);
+    return c->strides.n - 1;
+}
+
+static void add_operand(Calls *c, const Operand *o)
+{
+    Ir *ir = &c->m->ir;
+    const Buffer *b = &c->m->p->buffer.at[o->buffer];
+    int64_t size = dtype_bytes(b->dtype), offset = o->base * size, base = -1;
+    if (b->role == ROLE_CONSTANT) {
+        vec_push(c->m->arena, &c->constants, c->m->constant[o->buffer]);
+        base = -1 - c->constants.n;
+    } else if (is_place(b)) {
+        base = b->input;
+    } else {
+        offset += b->offset;
+    }
+    Lv at[] = {ir_int(ir, offset), ir_int32(ir, base), ir_int32(ir, stride_row(c, o, size))};
+    Lv made = row(c, at, 3);
+    vec_push(c->m->arena, &c->at, made);
+}
+
+static void emit_run(Calls *c, const Call *call, int32_t n)
+{
+    Model *m = c->m;
+    Ir *ir = &m->ir;
+    c->step.n = c->at.n = c->strides.n = c->constants.n = 0;
+    for (const Call *k = call; k < call + n; k++) {
+        const KernelFn *fn = &m->kernel[k->kernel];
+        if (fn->n_units <= 0)
+            continue;
+        assert(k->n_ops <= UINT16_MAX && fn->chunks <= INT32_MAX);
+        Lv step[] = {fn->fn, ir_int(ir, fn->n_units), ir_int32(ir, fn->chunks),
+                     LLVMConstInt(ir->i16, (unsigned)pieces_each(m, k), 0),
+                     LLVMConstInt(ir->i16, (unsigned)k->n_ops, 0)};
+        Lv made = row(c, step, 5);
+        vec_push(m->arena, &c->step, made);
+        for (int i = 0; i < k->n_ops; i++)
+            add_operand(c, &k->op[i]);
+    }
+    lines_at(m->lines, call->origin);
+    Lv arg[] = {c->g,
+                c->places,
+                model_array(m, c->constants.at, c->constants.n, "gradc.constants"),
+                model_array(m, c->step.at, c->step.n, "gradc.steps"),
+                ir_int(ir, c->step.n),
+                model_array(m, c->at.at, c->at.n, "gradc.operands"),
+                model_array(m, c->strides.at, c->strides.n, "gradc.strides"),
+                c->indices,
+                c->bufs};
+    ir_call(ir, support_fn(ir, "gradc.walk"), arg, 9);
+}
+
+/* How many kernels stand in a row. */
+static int32_t run_length(const Call *call, int32_t n)
+{
+    int32_t length = 0;
+    while (length < n && call[length].kind == CALL_KERNEL)
+        length++;
+    return length;
+}
+
+static void emit_list(Calls *c, const Call *call, int32_t n, int depth)
+{
+    for (int32_t i = 0; i < n;) {
+        int32_t length = run_length(call + i, n - i);
+        if (length >= LONG_RUN) {
+            emit_run(c, call + i, length);
+            i += length;
+        } else {
+            emit_call(c, &call[i++], depth);
+        }
+    }
+}
+
+static int widest(const Call *call, int32_t n)
 {
     int most = 1;
-    (void)m;
     for (const Call *c = call; c < call + n; c++) {
-        int w = c->kind == CALL_KERNEL ? c->n_ops : widest(m, c->body, c->n_body);
+        int w = c->kind == CALL_KERNEL ? c->n_ops : widest(c->body, c->n_body);
         most = w > most ? w : most;
     }
     return most;
 }
 
-static Lv begin_part(Calls *c, const char *name, const Call *call, int32_t n)
-{
-    Ir *ir = &c->m->ir;
-    const Lt arg[] = {ir->ptr, ir->ptr, ir->i64, ir->i64, ir->i64, ir->i64};
-    Lv fn = ir_function(ir, name, ir->none, arg, 2 + MAX_LOOP_DEPTH);
-    c->g = LLVMGetParam(fn, 0);
-    c->places = LLVMGetParam(fn, 1);
-    for (int d = 0; d < MAX_LOOP_DEPTH; d++)
-        c->index[d] = LLVMGetParam(fn, 2u + (unsigned)d);
-    Lt array = LLVMArrayType(ir->ptr, (unsigned)widest(c->m, call, n));
-    c->bufs = ir_slot(ir, array, 16);
-    lines_function(c->m->lines, fn, name, n > 0 ? call[0].origin : NULL);
-    return fn;
-}
-
-/* n calls as a function of their own, called from here. */
-static void emit_part(Calls *c, const Call *call, int32_t n, int depth)
-{
-    Ir *ir = &c->m->ir;
-    Calls outer = *c;
-    Lb here = ir_here(ir);
-    Lv outer_fn = ir->fn;
-    const char *name =
-        arena_printf(c->m->arena, "%s.%s.part%d", c->m->name, c->entry, c->n_parts++);
-    Lv fn = begin_part(c, name, call, n);
-    for (int32_t i = 0; i < n; i++)
-        emit_call(c, &call[i], depth);
-    LLVMBuildRetVoid(ir->b);
-    int parts = c->n_parts;
-    *c = outer;
-    c->n_parts = parts;
-    ir->fn = outer_fn;
-    ir_at(ir, here);
-    lines_at(c->m->lines, n > 0 ? call[0].origin : NULL);
-    Lv arg[2 + MAX_LOOP_DEPTH] = {c->g, c->places};
-    for (int d = 0; d < MAX_LOOP_DEPTH; d++)
-        arg[2 + d] = c->index[d];
-    ir_call(ir, fn, arg, 2 + MAX_LOOP_DEPTH);
-}
-
-static void emit_list(Calls *c, const Call *call, int32_t n, int depth)
-{
-    if (n <= PART) {
-        for (int32_t i = 0; i < n; i++)
-            emit_call(c, &call[i], depth);
-        return;
-    }
-    for (int32_t i = 0; i < n; i += PART)
-        emit_part(c, call + i, n - i < PART ? n - i : PART, depth);
-}
-
 Lv model_calls(Model *m, const Entry *e)
 {
     Ir *ir = &m->ir;
-    Calls c = {.m = m, .entry = e->name};
-    Lv fn = begin_part(&c, arena_printf(m->arena, "%s.%s.calls", m->name, e->name), e->call,
-                       e->n_calls);
+    Calls c = {.m = m};
+    const Lt arg[] = {ir->ptr, ir->ptr};
+    const char *name = arena_printf(m->arena, "%s.%s.calls", m->name, e->name);
+    Lv fn = ir_function(ir, name, ir->none, arg, 2);
+    lines_function(m->lines, fn, name, e->n_calls > 0 ? e->call[0].origin : NULL);
+    c.g = LLVMGetParam(fn, 0);
+    c.places = LLVMGetParam(fn, 1);
+    c.indices = ir_slot(ir, LLVMArrayType(ir->i64, MAX_LOOP_DEPTH), 16);
+    c.bufs = ir_slot(ir, LLVMArrayType(ir->ptr, (unsigned)widest(e->call, e->n_calls)), 16);
+    for (int d = 0; d < MAX_LOOP_DEPTH; d++) {
+        c.index[d] = ir_int(ir, 0);
+        ir_store(ir, c.index[d], ir_off(ir, c.indices, 8 * d), 8);
+    }
     emit_list(&c, e->call, e->n_calls, 0);
     LLVMBuildRetVoid(ir->b);
     return fn;

@@ -187,9 +187,9 @@ static void store_rows(Fn *f, Lv rows)
 static void run(Fn *f, Lv calls, Lv places)
 {
     Ir *ir = &f->m->ir;
-    Lv zero = ir_int(ir, 0), arg[] = {f->g, places, zero, zero, zero, zero};
+    Lv arg[] = {f->g, places};
     Lv mode = call(f, "gradc.fp_set", NULL, 0);
-    ir_call(ir, calls, arg, 6);
+    ir_call(ir, calls, arg, 2);
     call(f, "gradc.fp_restore", &mode, 1);
 }
 

@@ -31,7 +31,10 @@ int64_t model_uses(const Program *p, const Entry *e, Use *use);
 const Entry *model_entry(const Program *p, const char *name);
 /* entry.c: the checked entry  i32 (ptr g, ptr in, ptr out). */
 Lv model_entry_fn(Model *m, const Entry *e);
-/* tables.c: gradc_model and the tables it points to; exported functions. */
+/* tables.c: private constants; an array of none is NULL. */
+Lv model_constant(Model *m, Lv value, const char *name);
+Lv model_array(Model *m, Lv *row, int n, const char *name);
+/* gradc_model and the tables it points to; exported functions. */
 void model_tables(Model *m);
 int32_t model_result(const Program *p, const char *name); /* index in p->result */
 int32_t model_result_kind(const Program *p, int32_t result);

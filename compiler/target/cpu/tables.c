@@ -85,7 +85,7 @@ static Lv finish(Fields *f)
     return LLVMConstStructInContext(f->ir->c, f->at, (unsigned)f->n, 0);
 }
 
-static Lv constant(Model *m, Lv value, const char *name)
+Lv model_constant(Model *m, Lv value, const char *name)
 {
     Lv g = LLVMAddGlobal(m->ir.m, LLVMTypeOf(value), name);
     LLVMSetInitializer(g, value);
@@ -94,11 +94,11 @@ static Lv constant(Model *m, Lv value, const char *name)
     return g;
 }
 
-static Lv array(Model *m, Lv *row, int n, const char *name)
+Lv model_array(Model *m, Lv *row, int n, const char *name)
 {
     if (n == 0)
         return LLVMConstNull(m->ir.ptr);
-    return constant(m, LLVMConstArray(LLVMTypeOf(row[0]), row, (unsigned)n), name);
+    return model_constant(m, LLVMConstArray(LLVMTypeOf(row[0]), row, (unsigned)n), name);
 }
 
 static void put_shape(Fields *f, int32_t rank, const int64_t *shape)
@@ -134,7 +134,7 @@ static Lv tensors(Model *m)
     Lv *row = NEW_ARRAY(m->arena, Lv, n);
     for (int i = 0; i < n; i++)
         row[i] = tensor_row(m, &m->p->tensor.at[i]);
-    return array(m, row, n, "gradc.tensors");
+    return model_array(m, row, n, "gradc.tensors");
 }
 
 static Lv inputs(Model *m)
@@ -156,7 +156,7 @@ static Lv inputs(Model *m)
         put64(&f, in->ranged ? in->hi : 0);
         row[i] = finish(&f);
     }
-    return array(m, row, n, "gradc.inputs");
+    return model_array(m, row, n, "gradc.inputs");
 }
 
 static Lv outputs(Model *m)
@@ -179,7 +179,7 @@ static Lv outputs(Model *m)
         put64(&f, 0);
         row[i] = finish(&f);
     }
-    return array(m, row, n, "gradc.outputs");
+    return model_array(m, row, n, "gradc.outputs");
 }
 
 /* %Cell of support_text.c */
@@ -199,7 +199,7 @@ static Lv cells(Model *m)
         put64(&f, !model_live(p, t->buffer));
         row[i] = finish(&f);
     }
-    return array(m, row, p->tensor.n, "gradc.cells");
+    return model_array(m, row, p->tensor.n, "gradc.cells");
 }
 
 /* ---- exported functions -------------------------------------------------------------------- */
@@ -286,9 +286,8 @@ static void define_initialise(Model *m)
     Lv fn = support_fn(ir, "gradc.initialise");
     ir_begin(ir, fn);
     if (calls != NULL) {
-        Lv zero = ir_int(ir, 0);
-        Lv arg[] = {LLVMGetParam(fn, 0), LLVMConstNull(ir->ptr), zero, zero, zero, zero};
-        ir_call(ir, calls, arg, 6);
+        Lv arg[] = {LLVMGetParam(fn, 0), LLVMConstNull(ir->ptr)};
+        ir_call(ir, calls, arg, 2);
     }
     LLVMBuildRetVoid(ir->b);
 }
@@ -355,7 +354,7 @@ void model_tables(Model *m)
                      x.grad, x.eval,    x.read,     x.write, x.error};
     for (int i = 0; i < 10; i++)
         put(&f, pointers[i]);
-    Lv model = constant(m, finish(&f), arena_printf(m->arena, "%s_model", m->name));
+    Lv model = model_constant(m, finish(&f), arena_printf(m->arena, "%s_model", m->name));
     LLVMSetLinkage(model, LLVMExternalLinkage);
     LLVMSetAlignment(model, 16);
 }
