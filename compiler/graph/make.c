@@ -209,7 +209,7 @@ Ref g_pow(Graph *g, Ref x, Ref y)
         return g_unary(g, OP_sqrt, x);
     if (small && n == 0)
         return g_full(g, *type_of(g, x), 1);
-    if (!small || n != floor(n) || fabs(n) > MAX_POWER ||
+    if (!small || n != floor(n) || fabs(n) > (double)MAX_POWER ||
         (n < 0 && !dtype_is_float(type_of(g, x)->dtype)))
         return g_node(g, OP_pow, (Ref[]){x, y}, 2, NULL);
     Ref p = power(g, x, (int)fabs(n));

@@ -205,9 +205,9 @@ static void choose_stored(Build *b)
             store(b, r);
             continue;
         }
-        bool shared = b->reads[r] > 1 && b->weight[r] > INLINE_SHARED;
-        float most = rank(g, r) == 0 ? SCALAR_MOST : INLINE_MOST;
-        bool expanded = b->expanded[r] && b->weight[r] > INLINE_EXPANDED;
+        bool shared = b->reads[r] > 1 && b->weight[r] > (float)INLINE_SHARED;
+        float most = (float)(rank(g, r) == 0 ? SCALAR_MOST : INLINE_MOST);
+        bool expanded = b->expanded[r] && b->weight[r] > (float)INLINE_EXPANDED;
         if (kind == OP_POINTWISE && (shared || expanded || b->weight[r] > most))
             store(b, r);
     }

@@ -179,7 +179,7 @@ enum { BAR = 32, LARGEST = 10 };
 static void put_bar(Text *to, int64_t fixed, int64_t live, int64_t peak)
 {
     for (int i = 0; i < BAR; i++) {
-        double at = ((double)i + 0.5) * (double)peak / BAR;
+        double at = ((double)i + 0.5) * (double)peak / (double)BAR;
         text_char(to, at < (double)fixed ? '=' : at < (double)live ? '#' : ' ');
     }
 }

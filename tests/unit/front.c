@@ -650,9 +650,8 @@ static void build_file(const char *path)
 
 START_TEST(models_build)
 {
-    static const char *const folder[] = {SOURCE_DIR "/tests/run/",
-                                         SOURCE_DIR "/tests/bench/models/",
-                                         SOURCE_DIR "/examples/"};
+    static const char *const folder[] = {
+        SOURCE_DIR "/tests/run/", SOURCE_DIR "/tests/bench/models/", SOURCE_DIR "/examples/"};
     DIR *d = opendir(folder[_i]);
     int n = 0;
     for (struct dirent *e; d != NULL && (e = readdir(d)) != NULL;) {
@@ -803,8 +802,8 @@ START_TEST(the_hash_is_of_what_matters)
 {
     static const char *const text[] = {
         "model m(n = 3) {\n    param w : f32[n] = ones\n    loss sum(w)\n}\n",
-        "# a comment\nmodel m(n = 3) {\n    param w : f32[n] = ones  # another\n\n    loss "
-        "sum(w)\n}\n",
+        ("# a comment\nmodel m(n = 3) {\n    param w : f32[n] = ones  # another\n\n    loss "
+         "sum(w)\n}\n"),
         "model m(n = 3) {\n    param w : f32[n] = ones\n    loss sum(w^2)\n}\n",
         "model m(n = 4) {\n    param w : f32[n] = ones\n    loss sum(w)\n}\n",
     };

@@ -78,7 +78,7 @@ START_TEST(nets_have_no_holes)
         arena_free(&a);
     }
     printf("plan: %d nets, peak / live at most %.6f, %.1f ms each\n", NETS, worst,
-           1e3 * total / NETS);
+           1e3 * total / (double)NETS);
 }
 END_TEST
 
@@ -121,7 +121,7 @@ START_TEST(random_plans_are_valid)
         arena_free(&a);
     }
     printf("plan: %d random plans, peak / live %.5f on average, %.3f at most, 1 in %d\n", PLANS,
-           sum / PLANS, worst, exact);
+           sum / (double)PLANS, worst, exact);
     ck_assert_int_gt(exact, PLANS * 9 / 10);
 }
 END_TEST
@@ -327,7 +327,7 @@ START_TEST(tilings_are_found)
         arena_free(&a);
     }
     printf("plan: %d of %d tilings found, %d tiles on average, %d at most, %.0f ms each\n", found,
-           TILINGS, tiles / TILINGS, most, 1e3 * (seconds() - from) / TILINGS);
+           TILINGS, tiles / TILINGS, most, 1e3 * (seconds() - from) / (double)TILINGS);
     ck_assert_int_gt(found, TILINGS / 2);
 }
 END_TEST
