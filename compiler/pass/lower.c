@@ -415,6 +415,17 @@ static bool check(Lowering *lo, const Plan *p, const char *what)
     return wrong == NULL;
 }
 
+/* The kernel's number in the program; verified where asked. */
+static int32_t add_kernel(Lowering *lo, Kernel *k)
+{
+    if (lo->cx->verify) {
+        const char *wrong = kernel_verify(k, &lo->cx->scratch);
+        if (wrong != NULL)
+            diag_error(lo->cx, E0990, NO_SPAN, "kernel %s: %s", k->name, wrong);
+    }
+    return program_kernel(lo->p, k);
+}
+
 static void make_plan(Lowering *lo, Level *l, int64_t base)
 {
     Plan *p = NEW(lo->arena, Plan);
@@ -601,7 +612,7 @@ static void call_copy(Lowering *lo, Calls *cs, const Place *from, const Place *t
     if (type_elems(t) == 0)
         return;
     Call c = {.kind = CALL_KERNEL, .n_ops = 2, .origin = o, .label = "copy"};
-    c.kernel = program_kernel(lo->p, copy_kernel(lo->p->arena, t->dtype, type_elems(t)));
+    c.kernel = add_kernel(lo, copy_kernel(lo->p->arena, t->dtype, type_elems(t)));
     c.op = NEW_ARRAY(lo->p->arena, Operand, 2);
     c.op[0] = operand_at(from);
     c.op[1] = operand_at(to);
@@ -611,7 +622,7 @@ static void call_copy(Lowering *lo, Calls *cs, const Place *from, const Place *t
 static void call_kernel(Lowering *lo, Level *l, Calls *cs, const Group *gr, const PlanStep *s)
 {
     Call c = {.kind = CALL_KERNEL, .n_ops = gr->operand.n, .origin = s->origin, .label = s->label};
-    c.kernel = program_kernel(lo->p, gr->kernel);
+    c.kernel = add_kernel(lo, gr->kernel);
     c.op = NEW_ARRAY(lo->p->arena, Operand, gr->operand.n);
     for (int i = 0; i < gr->operand.n; i++) {
         const GroupOperand *o = &gr->operand.at[i];
