@@ -94,19 +94,26 @@ static gradc_block *new_block(Arena *a, int32_t n)
     return arena_alloc(a, sizeof(gradc_block) + sizeof(void *) * (size_t)n);
 }
 
-static void make_inputs(Bench *b)
+const void **draw_inputs(const Program *p, uint64_t seed, Arena *a)
 {
-    const Program *p = b->p;
-    uint64_t rng = b->seed ^ 0x5eed;
-    b->in = NEW_ARRAY(&b->arena, const void *, p->input.n);
-    b->in_block = new_block(&b->arena, p->input.n);
+    uint64_t rng = seed ^ 0x5eed;
+    const void **all = NEW_ARRAY(a, const void *, p->input.n);
     for (int i = 0; i < p->input.n; i++) {
         const Input *in = &p->input.at[i];
         void *data = guarded(in->elems * dtype_bytes(in->dtype), 8, 0);
         for (int64_t k = 0; k < in->elems; k++)
             draw_element(&rng, in, data, k);
-        b->in[i] = b->in_block->data[i] = data;
+        all[i] = data;
     }
+    return all;
+}
+
+static void make_blocks(Bench *b)
+{
+    b->in = draw_inputs(b->p, b->seed, &b->arena);
+    b->in_block = new_block(&b->arena, b->p->input.n);
+    for (int i = 0; i < b->p->input.n; i++)
+        b->in_block->data[i] = (void *)b->in[i];
     b->out_block = new_block(&b->arena, b->m->n_outputs);
     for (int i = 0; i < b->m->n_outputs; i++)
         b->out_block->data[i] = guarded(b->m->outputs[i].bytes, 8, 0x5a);
@@ -370,12 +377,12 @@ void check_model(const char *text, uint64_t seed, bool loud, Verdict *v)
     b->m = loaded_model(b->loaded);
     if (b->out.graph[ENTRY_GRAD] != NULL)
         count_ops(b->out.graph[ENTRY_GRAD], v, true);
-    make_inputs(b);
+    make_blocks(b);
     if (!plans_replay(b))
         return;
     run_object(b);
     if (v->fault == FAULT_NONE)
-        check_derivatives(b);
+        check_derivatives(text, seed, v);
 }
 
 /* ---- a process for each model ----------------------------------------------------- */
