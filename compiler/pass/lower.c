@@ -283,6 +283,15 @@ static bool all_allow(const Level *l, const Group *gr, int32_t read, int out)
     return true;
 }
 
+/* A carry may begin where its first value is, unless the body reads that value too. */
+static bool scan_may_overwrite(const Level *l, Ref scan, int64_t carries, int32_t v)
+{
+    for (int i = (int)carries; i < node(l->g, scan)->n_args; i++)
+        if (value_of(l, arg(l->g, scan, i)) == v)
+            return false;
+    return v >= 0;
+}
+
 static void step_inplace(Lowering *lo, Level *l, const Group *gr, PlanStep *s)
 {
     s->inplace = NEW_ARRAY(lo->arena, PlanInPlace, gr->operand.n * gr->operand.n + gr->out.n);
@@ -293,7 +302,7 @@ static void step_inplace(Lowering *lo, Level *l, const Group *gr, PlanStep *s)
             int64_t which = op_of(l->g, r) == OP_pick ? attr(l->g, r, 0)->i : carries;
             if (which < carries) {
                 int32_t v = value_of(l, arg(l->g, gr->anchor, (int)which));
-                if (v >= 0)
+                if (scan_may_overwrite(l, gr->anchor, carries, v))
                     s->inplace[s->n_inplace++] = (PlanInPlace){v, l->value[r]};
             }
         }

@@ -145,11 +145,33 @@ static void shuffled_for(void *context, int64_t count, gradc_body body, void *ar
 
 /* ---- comparing -------------------------------------------------------------------- */
 
-static int64_t first_difference(const void *x, const void *y, int64_t bytes)
+/* Element i as a number; integers give 0, for they are shown by their place. */
+static double element_of(DType t, const void *x, int64_t i)
 {
+    switch (t) {
+    case F32:
+        return ((const float *)x)[i];
+    case F64:
+        return ((const double *)x)[i];
+    case F16:
+        return f16_to_f32(((const uint16_t *)x)[i]);
+    case BF16:
+        return bf16_to_f32(((const uint16_t *)x)[i]);
+    default:
+        return 0;
+    }
+}
+
+/* The first element whose bits differ; which NaN it is, is no part of a kernel's meaning. */
+static int64_t first_difference(DType t, const void *x, const void *y, int64_t n)
+{
+    size_t each = (size_t)dtype_bytes(t);
     const char *p = x, *q = y;
-    for (int64_t i = 0; i < bytes; i++)
-        if (p[i] != q[i])
+    if (memcmp(p, q, (size_t)n * each) == 0)
+        return -1;
+    for (int64_t i = 0; i < n; i++)
+        if (memcmp(p + (size_t)i * each, q + (size_t)i * each, each) != 0 &&
+            !(isnan(element_of(t, p, i)) && isnan(element_of(t, q, i))))
             return i;
     return -1;
 }
@@ -158,17 +180,14 @@ static bool same(Bench *b, Fault f, const char *entry, const char *name, const B
                  const void *got)
 {
     const void *judged = judge_data(b->judge, (int32_t)(want - b->p->buffer.at));
-    int64_t at = judged == NULL ? 0 : first_difference(got, judged, want->bytes);
-    if (at < 0)
+    if (judged == NULL)
+        return fault(b->v, f, "%s: the judge has no %s", entry, name);
+    int64_t i = first_difference(want->dtype, got, judged, want->elems);
+    if (i < 0)
         return true;
-    int64_t i = at / dtype_bytes(want->dtype);
-    double x = 0, y = 0;
-    if (judged != NULL && want->dtype == F32)
-        x = ((const float *)got)[i], y = ((const float *)judged)[i];
-    if (judged != NULL && want->dtype == F64)
-        x = ((const double *)got)[i], y = ((const double *)judged)[i];
     return fault(b->v, f, "%s: %s differs at element %lld of %lld: object %.9g, judge %.9g", entry,
-                 name, (long long)i, (long long)want->elems, x, y);
+                 name, (long long)i, (long long)want->elems, element_of(want->dtype, got, i),
+                 element_of(want->dtype, judged, i));
 }
 
 /* Tensors of the given kind: pinned ones, or gradients. */
