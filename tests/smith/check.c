@@ -259,6 +259,8 @@ static bool run_entry(Bench *b, Fault f, void *g, const char *name, RunEntry *ca
     if (e == NULL || call == NULL)
         return true;
     b->in_block->rows = rows;
+    for (int i = 0; i < b->m->n_outputs; i++) /* nothing of the run before may be taken for new */
+        memset(b->out_block->data[i], 0x5a, (size_t)b->m->outputs[i].bytes);
     int got = call(g, b->in_block, wanted_results(b, e));
     int want = judge_run(b->judge, name, b->in, rows);
     if (got != want && !(got == GRADC_NONFINITE && want == GRADC_OK))
@@ -353,6 +355,21 @@ static void first_message(const Ctx *cx, char *to, size_t n)
             snprintf(to, n, "%s: %s", code_id(cx->diag.at[i]->code), cx->diag.at[i]->text);
 }
 
+/* What reverse mode takes away (stop_gradient) is in the primal graph; what only the first
+ * values need (literal), in that of init. */
+static void count_used(Bench *b, const char *text)
+{
+    Output out = {.arena = &b->arena};
+    Options o = {.entry = {[ENTRY_GRAD] = true}};
+    int32_t source = source_add(&b->cx, "primal.model", text, strlen(text), false);
+    if (b->out.graph[ENTRY_GRAD] != NULL)
+        count_ops(b->out.graph[ENTRY_GRAD], b->v, true);
+    if (b->out.graph[ENTRY_INIT] != NULL)
+        count_ops(b->out.graph[ENTRY_INIT], b->v, false);
+    if (compile_graphs(&b->cx, source, &o, true, &out))
+        count_ops(out.graph[ENTRY_GRAD], b->v, false);
+}
+
 static bool compiled(Bench *b, const char *text, bool loud)
 {
     int32_t source = source_add(&b->cx, "smith.model", text, strlen(text), false);
@@ -394,8 +411,7 @@ void check_model(const char *text, uint64_t seed, bool loud, Verdict *v)
         return;
     b->p = b->out.program;
     b->m = loaded_model(b->loaded);
-    if (b->out.graph[ENTRY_GRAD] != NULL)
-        count_ops(b->out.graph[ENTRY_GRAD], v, true);
+    count_used(b, text);
     make_blocks(b);
     if (!plans_replay(b))
         return;

@@ -49,7 +49,7 @@ typedef struct Verdict {
     Fault fault;
     int signal;
     char text[500];
-    int32_t used[N_OPS]; /* nodes of the gradient's graph, bodies included */
+    int32_t used[N_OPS]; /* nodes of the graphs, bodies included */
     int32_t primal;      /* nodes that compute something, before reverse mode */
     bool scan;
     int32_t quotients, redrawn;
