@@ -17,6 +17,7 @@ typedef struct Bench {
     uint64_t seed;
     const void **in; /* by input */
     gradc_block *in_block, *out_block;
+    int32_t lanes; /* of the run: for messages */
     Verdict *v;
 } Bench;
 
@@ -29,6 +30,11 @@ void *guarded(int64_t bytes, int64_t align, int fill);
 /* An array for each input, each of which ends where a page begins that nobody may touch. */
 const void **draw_inputs(const Program *p, uint64_t seed, Arena *a);
 
+/* check.c: compiles and loads the model, draws its inputs; false after noting a fault. */
+bool bench_open(Bench *b, const char *text, bool loud);
+
+/* derive.c: the text with f64 in place of halves, and of f32 too where `all`; in `a`. */
+const char *twin_text(Arena *a, const char *text, bool all);
 /* derive.c: the gradients of the model by other means. */
 void check_derivatives(const char *text, uint64_t seed, Verdict *v);
 

@@ -185,9 +185,11 @@ static bool same(Bench *b, Fault f, const char *entry, const char *name, const B
     int64_t i = first_difference(want->dtype, got, judged, want->elems);
     if (i < 0)
         return true;
-    return fault(b->v, f, "%s: %s differs at element %lld of %lld: object %.9g, judge %.9g", entry,
-                 name, (long long)i, (long long)want->elems, element_of(want->dtype, got, i),
-                 element_of(want->dtype, judged, i));
+    return fault(
+        b->v, f,
+        "%s: %s differs at element %lld of %lld: object %.9g, judge %.9g (%d lanes, %lld rows)",
+        entry, name, (long long)i, (long long)want->elems, element_of(want->dtype, got, i),
+        element_of(want->dtype, judged, i), b->lanes, (long long)b->in_block->rows);
 }
 
 /* Tensors of the given kind: pinned ones, or gradients. */
@@ -304,6 +306,7 @@ static void seed_judge(Bench *b)
 
 static bool run_lanes(Bench *b, int32_t lanes, int64_t rows)
 {
+    b->lanes = lanes;
     Lanes l = {b->seed + (uint64_t)lanes, lanes};
     gradc_options o = {.struct_size = sizeof o, .abi = GRADC_ABI, .seed = b->seed};
     o.threads = lanes;
@@ -397,6 +400,19 @@ static bool plans_replay(Bench *b)
     return true;
 }
 
+bool bench_open(Bench *b, const char *text, bool loud)
+{
+    b->out.arena = &b->arena;
+    ctx_init(&b->cx);
+    b->cx.verify = true;
+    if (!compiled(b, text, loud))
+        return false;
+    b->p = b->out.program;
+    b->m = loaded_model(b->loaded);
+    make_blocks(b);
+    return true;
+}
+
 void check_model(const char *text, uint64_t seed, bool loud, Verdict *v)
 {
     Bench *b = calloc(1, sizeof *b);
@@ -404,15 +420,9 @@ void check_model(const char *text, uint64_t seed, bool loud, Verdict *v)
         abort();
     b->v = v;
     b->seed = seed;
-    b->out.arena = &b->arena;
-    ctx_init(&b->cx);
-    b->cx.verify = true;
-    if (!compiled(b, text, loud))
+    if (!bench_open(b, text, loud))
         return;
-    b->p = b->out.program;
-    b->m = loaded_model(b->loaded);
     count_used(b, text);
-    make_blocks(b);
     if (!plans_replay(b))
         return;
     run_object(b);

@@ -41,7 +41,7 @@ typedef struct Derive {
 /* ---- twins ------------------------------------------------------------------------ */
 
 /* The text with f64 in place of halves, and of f32 too where `all`. */
-static const char *twin_text(Arena *a, const char *text, bool all)
+const char *twin_text(Arena *a, const char *text, bool all)
 {
     static const char *const narrow[] = {"f16", "bf16", "f32"};
     Text t;
@@ -220,8 +220,8 @@ static bool sample(Derive *d, double *error)
     double bend = fabs((a - here) - (here - b)) / h, wide = fabs((c - here) - (here - e)) / (2 * h);
     double got = near + (near - far) / 3;
     *error = fabs(got - want) / fmax(d->norm, 1e-2);
-    /* where it is smooth the second difference falls with h, and so does near - far */
-    return fabs(near - far) <= 1e-4 * fmax(d->norm, 1e-2) && bend <= 0.7 * wide + 1e-7 * d->norm;
+    /* where it is smooth the second difference falls with h, and near - far with its square */
+    return fabs(near - far) <= 1e-6 * fmax(d->norm, 1e-2) && bend <= 0.7 * wide + 1e-7 * d->norm;
 }
 
 static void check_quotients(Derive *d)

@@ -30,6 +30,7 @@ typedef struct Gen {
     int64_t batch; /* 0: none */
     int chain;     /* percent: the newest value is the operand */
     bool in_scan;
+    bool plain; /* no draws, no training */
     int blocks;
 } Gen;
 

@@ -9,7 +9,7 @@
 bool make_draw(Gen *g)
 {
     Var *x = gen_pick(g, is_float);
-    if (x == NULL)
+    if (x == NULL || g->plain)
         return false;
     const char *shape = arena_printf(g->body.arena, "shape(%s), %s", x->name, dtype_name(x->t));
     Var v = *x;
@@ -30,7 +30,7 @@ bool make_draw(Gen *g)
 bool make_dropout(Gen *g)
 {
     Var *x = gen_pick(g, is_float);
-    if (x == NULL || g->in_scan)
+    if (x == NULL || g->in_scan || g->plain)
         return false;
     Var v = *x;
     v.lo = fmin(2 * v.lo, 0), v.hi = fmax(2 * v.hi, 0);
@@ -361,13 +361,14 @@ static const char rules[] =
     "\nfn modulated(x, y) {\n    return x * sin(y)\n} vjp(ct) {\n"
     "    return (ct * sin(y), ct * x * cos(y))\n}\n";
 
-const char *generate(uint64_t seed, Arena *a)
+const char *generate(uint64_t seed, bool plain, Arena *a)
 {
     static const DType floats[] = {F32, F32, F32, F32, F32, F32, F64, F64, F16, BF16};
     Gen *g = NEW(a, Gen);
     uint64_t named = seed;
     g->rng = random_bits(&seed); /* far from the streams of the seeds beside it */
     g->indent = 1;
+    g->plain = plain;
     g->main = floats[gen_int(g, 0, 9)];
     g->batch = gen_chance(g, 45) ? gen_int(g, 2, 7) : 0;
     g->chain = gen_int(g, 10, 80);
@@ -384,7 +385,7 @@ const char *generate(uint64_t seed, Arena *a)
     if (g->batch > 0)
         text_add(&t, "(batch = %lld)", (long long)g->batch);
     text_add(&t, " {\n%s\n%s}\n", g->declared.at, g->body.at);
-    if (gen_chance(g, 80))
+    if (!plain && gen_chance(g, 80))
         train(g, &t);
     return t.at;
 }

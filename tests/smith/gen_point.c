@@ -213,8 +213,12 @@ static Var *compare(Gen *g)
     Var v = y == NULL ? *x : join(x, y);
     v.t = BOOL;
     v.lo = 0, v.hi = 1;
-    if (dtype_is_float(x->t) && gen_chance(g, 30))
-        return gen_let(g, v, "is_finite(%s)", x->name);
+    if (dtype_is_float(x->t) && gen_chance(g, 30)) {
+        Var one = *x;
+        one.t = BOOL;
+        one.lo = 0, one.hi = 1;
+        return gen_let(g, one, "is_finite(%s)", x->name);
+    }
     if (y == NULL)
         return gen_let(g, v, "%s %s %d", x->name, comparison(g), gen_int(g, -2, 4));
     return gen_let(g, v, "%s %s %s", x->name, comparison(g), y->name);

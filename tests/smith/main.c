@@ -71,6 +71,7 @@ typedef struct Run {
     int count, jobs;
     bool demand; /* also that every op is used, and so on */
     bool small;  /* reduce what fails */
+    bool first;  /* stop at the first one that fails */
 } Run;
 
 static void report_fault(uint64_t seed, const char *text, const Verdict *v, bool small)
@@ -82,14 +83,23 @@ static void report_fault(uint64_t seed, const char *text, const Verdict *v, bool
     arena_free(&a);
 }
 
+static bool any_failed(const Run *r, const Sum *all)
+{
+    int failed = 0;
+    for (int i = 0; i < r->jobs; i++)
+        failed += all[i].failed;
+    return failed > 0;
+}
+
 /* Every jobs-th seed. */
-static void shard(const Run *r, int number, Sum *s)
+static void shard(const Run *r, int number, Sum *all)
 {
     Verdict *v = shared(sizeof *v);
-    for (int i = number; i < r->count; i += r->jobs) {
+    Sum *s = &all[number];
+    for (int i = number; i < r->count && !(r->first && any_failed(r, all)); i += r->jobs) {
         Arena a = {0};
         uint64_t seed = r->seed + (uint64_t)i;
-        const char *text = generate(seed, &a);
+        const char *text = generate(seed, false, &a);
         memset(v, 0, sizeof *v);
         check_apart(text, seed, false, v);
         if (v->fault != FAULT_NONE)
@@ -152,7 +162,7 @@ static int run(const Run *r)
     for (int i = 0; i < r->jobs; i++) {
         pid_t child = fork();
         if (child == 0) {
-            shard(r, i, &sum[i]);
+            shard(r, i, sum);
             exit(0);
         }
     }
@@ -165,6 +175,22 @@ static int run(const Run *r)
     printf("passed=%d failed=%d skipped=0\n", sum[0].models - sum[0].failed + 4 * r->demand,
            failed);
     return failed > 0;
+}
+
+/* A model for each seed, in JSON, one after the other. */
+static int export(const Run *r)
+{
+    Verdict v = {.fault = FAULT_NONE};
+    for (int i = 0; i < r->count && v.fault == FAULT_NONE; i++) {
+        Arena a = {0};
+        uint64_t seed = r->seed + (uint64_t)i;
+        const char *text = generate(seed, true, &a);
+        export_model(text, seed, &v);
+        if (v.fault != FAULT_NONE)
+            fprintf(stderr, "%sgradc-smith: export: %s\n", text, v.text);
+        arena_free(&a);
+    }
+    return v.fault != FAULT_NONE;
 }
 
 /* ---- the others ------------------------------------------------------------------- */
@@ -187,7 +213,7 @@ static const char *text_of(const char *what, uint64_t *seed, Arena *a)
     char *end;
     *seed = strtoull(what, &end, 10);
     if (*end == '\0')
-        return generate(*seed, a);
+        return generate(*seed, false, a);
     const char *text = read_text(what, a);
     const char *line = text == NULL ? NULL : strstr(text, "# seed ");
     *seed = line == NULL ? 1 : strtoull(line + 7, NULL, 10);
@@ -219,8 +245,10 @@ static int check(int n, char **what, bool small)
 
 static int usage(void)
 {
-    fprintf(stderr, "gradc-smith: run [--seed N] [--count N] [--jobs N] [--demand] [--reduce] |\n"
-                    "show SEED | check SEED|FILE... | reduce SEED|FILE\n");
+    fprintf(stderr,
+            "gradc-smith: run [--seed N] [--count N] [--jobs N] [--demand] [--reduce]\n"
+            "[--first] |\n"
+            "show SEED | export [--seed N] [--count N] | check SEED|FILE... | reduce SEED|FILE\n");
     return 2;
 }
 
@@ -229,6 +257,8 @@ static bool run_options(int n, char **arg, Run *r)
     for (int i = 0; i < n; i++) {
         if (strcmp(arg[i], "--demand") == 0)
             r->demand = true;
+        else if (strcmp(arg[i], "--first") == 0)
+            r->first = true;
         else if (strcmp(arg[i], "--reduce") == 0)
             r->small = true;
         else if (i + 1 == n)
@@ -250,9 +280,11 @@ int main(int argc, char **argv)
     Run r = {.seed = 1, .count = 500, .jobs = 2};
     if (argc >= 2 && strcmp(argv[1], "run") == 0)
         return run_options(argc - 2, argv + 2, &r) ? run(&r) : usage();
+    if (argc >= 2 && strcmp(argv[1], "export") == 0)
+        return run_options(argc - 2, argv + 2, &r) ? export(&r) : usage();
     if (argc == 3 && strcmp(argv[1], "show") == 0) {
         Arena a = {0};
-        fputs(generate(strtoull(argv[2], NULL, 10), &a), stdout);
+        fputs(generate(strtoull(argv[2], NULL, 10), false, &a), stdout);
         arena_free(&a);
         return 0;
     }
