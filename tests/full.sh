@@ -9,8 +9,8 @@
 # What a stage reads:   (in every run)   here
 #   FUZZ_RUNS                 50,000     1,000,000   executions of each fuzz target
 #   KILLS                         20           200   kills of a training run
-#   RANDOM_MODELS                500         5,000   random models, and of them
-#   JAX_MODELS                     0           300   judged by JAX
+#   RANDOM_MODELS                500         5,000   random models
+#   JAX_MODELS                    30           300   judged by JAX
 #   MUTATIONS                    500         5,000   edits of the examples
 #   SEED                           1             1   of everything drawn
 #   GRADC_FULL                     -             1   whatever has no number: all of it

@@ -346,9 +346,9 @@ int judge_run(Judge *j, const char *entry, const void *const *in, int64_t rows)
     memset(j->reads, 0, (size_t)j->p->input.n * sizeof *j->reads);
     find_reads(j, e->call, e->n_calls, 0, last);
     int64_t full = full_rows(j);
-    if (rows > full)
-        return RUN_BAD_ARGUMENT;
     rows = rows == 0 ? full : rows;
+    if (rows > full || (rows < full && j->p->rows < 0))
+        return RUN_BAD_ARGUMENT;
     int status = check_inputs(j, in, rows);
     if (status != RUN_OK)
         return status;

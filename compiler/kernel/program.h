@@ -173,7 +173,8 @@ enum { RUN_OK = 0, RUN_BAD_ARGUMENT = 1, RUN_RANGE = 6 };
 /* in: one pointer for each input, in the ABI's dtypes (floats of the wide modes are
  * widened from them); only what the entry reads need be there. rows: valid rows, 0
  * is all. Nothing runs unless RUN_OK: RUN_BAD_ARGUMENT for an unknown entry, an input
- * that is NULL, too many rows; RUN_RANGE for an integer outside of its range. */
+ * that is NULL, too many rows, or fewer where the program does not count them; RUN_RANGE
+ * for an integer outside of its range. */
 int judge_run(Judge *j, const char *entry, const void *const *in, int64_t rows);
 
 #endif

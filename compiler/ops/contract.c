@@ -92,7 +92,8 @@ const Op op_contract = {
     .doc = "out[o...] = sum over s of X[x(o, s)] * Y[y(o, s)]: index i0 and so on have the given "
            "extents, the first `out` of them are the result's axes, the others are summed, the "
            "last moving fastest; an element outside of X or Y is 0. `@`, convolutions and their "
-           "gradients are all this.",
+           "gradients are all this. f16 and bf16 are multiplied and added in f32, and the sum "
+           "is rounded once.",
     .example =
         /* f32[2,3] @ f32[3,4] */
     "contract(f32[2,3], f32[3,4], extent = [2,4,3], out = 2, x = [i0, i2], y = [i2, i1]); "
@@ -112,6 +113,10 @@ const Op op_contract = {
     "x = [i0, 2*i1+i4, 2*i3+i5], y = [3*i1+i2, i4, i5]); "
     /* a transposed read, an outer product, a dot product of nothing */
     "contract(f32[5], f32[5], extent = [5,5], out = 1, x = [-i1+4], y = [i0]); "
-    "contract(f32[3], f32[0], extent = [3,0], out = 1, x = [i0], y = [i1])",
+    "contract(f32[3], f32[0], extent = [3,0], out = 1, x = [i0], y = [i1]); "
+    /* halves; a sum long enough for leaves */
+    "contract(f16[3,70], f16[70,5], extent = [3,5,70], out = 2, x = [i0, i2], y = [i2, i1]); "
+    "contract(bf16[2,2100], bf16[3,2100], extent = [2,3,2100], out = 2, x = [i0, i2], "
+    "y = [i1, i2])",
     .source = "Dumoulin & Visin, A guide to convolution arithmetic (2016)",
 };

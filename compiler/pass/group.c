@@ -406,6 +406,12 @@ static void con_dims(ConBuild *b, Kernel *k)
     }
 }
 
+/* Halves are multiplied and added in f32, and the sum is rounded once. */
+static DType chain_type(const ConBuild *b)
+{
+    return type_of(b->c->g, b->con)->dtype == F64 ? F64 : F32;
+}
+
 static Val con_operand(ConBuild *b, int map)
 {
     const Graph *g = b->c->g;
@@ -420,7 +426,8 @@ static Val con_operand(ConBuild *b, int map)
         }
     }
     elem_forget(&b->e, 0);
-    return elem_at_bounded(&b->e, r, idx, 0);
+    Val v = elem_at_bounded(&b->e, r, idx, 0);
+    return b->e.trouble == FINE ? k_cast(b->e.k, chain_type(b), v) : 0;
 }
 
 /* Long sums with few results are cut, so that lanes can share them. From shapes alone. */
@@ -470,7 +477,8 @@ static Trouble con_build(ConBuild *b, const char *name)
     if (b->e.trouble != FINE)
         return b->e.trouble;
     elem_forget(&b->e, 0);
-    b->e.sum = k_epilogue(k, vb, type_of(g, b->con)->dtype, con_leaf(b));
+    Val sum = k_epilogue(k, vb, chain_type(b), con_leaf(b));
+    b->e.sum = k_cast(k, type_of(g, b->con)->dtype, sum);
     b->e.sum_of = b->con;
     set_here(b->c, b->gr, &b->e);
     for (int i = 0; i < b->gr->out.n && b->e.trouble == FINE; i++)

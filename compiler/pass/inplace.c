@@ -69,13 +69,25 @@ static bool same_row(const Kernel *k, const Val *up, const KAccess *load, Val at
     return lo_a >= 0 && lo_b >= 0 && hi_a < step && hi_b < step;
 }
 
+/* The loop directly in `outer` that holds v. */
+static Val loop_below(const Val *up, Val outer, Val v)
+{
+    while (up[v] != outer)
+        v = up[v];
+    return v;
+}
+
+/* All of the reads come first. A value that stands beside a PAR loop is read anew for
+ * each piece of that loop, after other pieces have written. */
 static bool before(const Kernel *k, const Val *up, Val load, Val store)
 {
     Val l = load;
     while (up[l] != 0 && !contains(up, up[l], store))
         l = up[l];
-    (void)k;
-    return l < store && up[load] != up[store];
+    if (l >= store || up[load] == up[store])
+        return false;
+    const KInst *beside = &k->inst.at[loop_below(up, up[l], store)];
+    return l != load || beside->op != KI_PAR || beside->imm.i == 1;
 }
 
 /* No loop around the load reads the same element again. */

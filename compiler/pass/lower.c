@@ -283,6 +283,15 @@ static bool all_allow(const Level *l, const Group *gr, int32_t read, int out)
     return true;
 }
 
+/* A carry may begin where its first value is, unless the body reads that value too. */
+static bool scan_may_overwrite(const Level *l, Ref scan, int64_t carries, int32_t v)
+{
+    for (int i = (int)carries; i < node(l->g, scan)->n_args; i++)
+        if (value_of(l, arg(l->g, scan, i)) == v)
+            return false;
+    return v >= 0;
+}
+
 static void step_inplace(Lowering *lo, Level *l, const Group *gr, PlanStep *s)
 {
     s->inplace = NEW_ARRAY(lo->arena, PlanInPlace, gr->operand.n * gr->operand.n + gr->out.n);
@@ -293,7 +302,7 @@ static void step_inplace(Lowering *lo, Level *l, const Group *gr, PlanStep *s)
             int64_t which = op_of(l->g, r) == OP_pick ? attr(l->g, r, 0)->i : carries;
             if (which < carries) {
                 int32_t v = value_of(l, arg(l->g, gr->anchor, (int)which));
-                if (v >= 0)
+                if (scan_may_overwrite(l, gr->anchor, carries, v))
                     s->inplace[s->n_inplace++] = (PlanInPlace){v, l->value[r]};
             }
         }
@@ -413,6 +422,17 @@ static bool check(Lowering *lo, const Plan *p, const char *what)
         diag_error(lo->cx, E0990, NO_SPAN, "plan of %s: %s", what, wrong);
     arena_free(&scratch);
     return wrong == NULL;
+}
+
+/* The kernel's number in the program; verified where asked. */
+static int32_t add_kernel(Lowering *lo, Kernel *k)
+{
+    if (lo->cx->verify) {
+        const char *wrong = kernel_verify(k, &lo->cx->scratch);
+        if (wrong != NULL)
+            diag_error(lo->cx, E0990, NO_SPAN, "kernel %s: %s", k->name, wrong);
+    }
+    return program_kernel(lo->p, k);
 }
 
 static void make_plan(Lowering *lo, Level *l, int64_t base)
@@ -601,7 +621,7 @@ static void call_copy(Lowering *lo, Calls *cs, const Place *from, const Place *t
     if (type_elems(t) == 0)
         return;
     Call c = {.kind = CALL_KERNEL, .n_ops = 2, .origin = o, .label = "copy"};
-    c.kernel = program_kernel(lo->p, copy_kernel(lo->p->arena, t->dtype, type_elems(t)));
+    c.kernel = add_kernel(lo, copy_kernel(lo->p->arena, t->dtype, type_elems(t)));
     c.op = NEW_ARRAY(lo->p->arena, Operand, 2);
     c.op[0] = operand_at(from);
     c.op[1] = operand_at(to);
@@ -611,7 +631,7 @@ static void call_copy(Lowering *lo, Calls *cs, const Place *from, const Place *t
 static void call_kernel(Lowering *lo, Level *l, Calls *cs, const Group *gr, const PlanStep *s)
 {
     Call c = {.kind = CALL_KERNEL, .n_ops = gr->operand.n, .origin = s->origin, .label = s->label};
-    c.kernel = program_kernel(lo->p, gr->kernel);
+    c.kernel = add_kernel(lo, gr->kernel);
     c.op = NEW_ARRAY(lo->p->arena, Operand, gr->operand.n);
     for (int i = 0; i < gr->operand.n; i++) {
         const GroupOperand *o = &gr->operand.at[i];

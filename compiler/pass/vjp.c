@@ -153,11 +153,19 @@ static void apply_rule(Sweep *s, Ref r)
     arena_reset(&s->cx->scratch, mark);
 }
 
+static bool has_dependent_operand(const Sweep *s, Ref r)
+{
+    for (int i = 0; i < node(s->g, r)->n_args; i++)
+        if (s->dep[arg(s->g, r, i)])
+            return true;
+    return false;
+}
+
+/* What a gradient is taken by may come from an op that has none: the way ends there. */
 static void visit(Sweep *s, Ref r)
 {
     const Op *op = optab[op_of(s->g, r)];
-    int n = node(s->g, r)->n_args;
-    if (n == 0)
+    if (!has_dependent_operand(s, r))
         return;
     if (!has_real_operand(s->g, r))
         report_lost(s, r);

@@ -15,8 +15,9 @@ typedef struct Bench {
     const Program *p;
     Judge *judge;
     uint64_t seed;
-    const void **in; /* by input; each ends where a page begins that nobody may touch */
+    const void **in; /* by input */
     gradc_block *in_block, *out_block;
+    int32_t lanes; /* of the run: for messages */
     Verdict *v;
 } Bench;
 
@@ -26,7 +27,15 @@ bool fault(Verdict *v, Fault f, const char *format, ...) __attribute__((format(p
 /* `bytes` that end (but for `align`) where a page begins that nobody may touch; filled. */
 void *guarded(int64_t bytes, int64_t align, int fill);
 
-/* derive.c: the gradients of `b` by other means. Runs last: judges are opened anew. */
-void check_derivatives(Bench *b);
+/* An array for each input, each of which ends where a page begins that nobody may touch. */
+const void **draw_inputs(const Program *p, uint64_t seed, Arena *a);
+
+/* check.c: compiles and loads the model, draws its inputs; false after noting a fault. */
+bool bench_open(Bench *b, const char *text, bool loud);
+
+/* derive.c: the text with f64 in place of halves, and of f32 too where `all`; in `a`. */
+const char *twin_text(Arena *a, const char *text, bool all);
+/* derive.c: the gradients of the model by other means. */
+void check_derivatives(const char *text, uint64_t seed, Verdict *v);
 
 #endif

@@ -94,19 +94,26 @@ static gradc_block *new_block(Arena *a, int32_t n)
     return arena_alloc(a, sizeof(gradc_block) + sizeof(void *) * (size_t)n);
 }
 
-static void make_inputs(Bench *b)
+const void **draw_inputs(const Program *p, uint64_t seed, Arena *a)
 {
-    const Program *p = b->p;
-    uint64_t rng = b->seed ^ 0x5eed;
-    b->in = NEW_ARRAY(&b->arena, const void *, p->input.n);
-    b->in_block = new_block(&b->arena, p->input.n);
+    uint64_t rng = seed ^ 0x5eed;
+    const void **all = NEW_ARRAY(a, const void *, p->input.n);
     for (int i = 0; i < p->input.n; i++) {
         const Input *in = &p->input.at[i];
         void *data = guarded(in->elems * dtype_bytes(in->dtype), 8, 0);
         for (int64_t k = 0; k < in->elems; k++)
             draw_element(&rng, in, data, k);
-        b->in[i] = b->in_block->data[i] = data;
+        all[i] = data;
     }
+    return all;
+}
+
+static void make_blocks(Bench *b)
+{
+    b->in = draw_inputs(b->p, b->seed, &b->arena);
+    b->in_block = new_block(&b->arena, b->p->input.n);
+    for (int i = 0; i < b->p->input.n; i++)
+        b->in_block->data[i] = (void *)b->in[i];
     b->out_block = new_block(&b->arena, b->m->n_outputs);
     for (int i = 0; i < b->m->n_outputs; i++)
         b->out_block->data[i] = guarded(b->m->outputs[i].bytes, 8, 0x5a);
@@ -138,11 +145,33 @@ static void shuffled_for(void *context, int64_t count, gradc_body body, void *ar
 
 /* ---- comparing -------------------------------------------------------------------- */
 
-static int64_t first_difference(const void *x, const void *y, int64_t bytes)
+/* Element i as a number; integers give 0, for they are shown by their place. */
+static double element_of(DType t, const void *x, int64_t i)
 {
+    switch (t) {
+    case F32:
+        return ((const float *)x)[i];
+    case F64:
+        return ((const double *)x)[i];
+    case F16:
+        return f16_to_f32(((const uint16_t *)x)[i]);
+    case BF16:
+        return bf16_to_f32(((const uint16_t *)x)[i]);
+    default:
+        return 0;
+    }
+}
+
+/* The first element whose bits differ; which NaN it is, is no part of a kernel's meaning. */
+static int64_t first_difference(DType t, const void *x, const void *y, int64_t n)
+{
+    size_t each = (size_t)dtype_bytes(t);
     const char *p = x, *q = y;
-    for (int64_t i = 0; i < bytes; i++)
-        if (p[i] != q[i])
+    if (memcmp(p, q, (size_t)n * each) == 0)
+        return -1;
+    for (int64_t i = 0; i < n; i++)
+        if (memcmp(p + (size_t)i * each, q + (size_t)i * each, each) != 0 &&
+            !(isnan(element_of(t, p, i)) && isnan(element_of(t, q, i))))
             return i;
     return -1;
 }
@@ -151,17 +180,16 @@ static bool same(Bench *b, Fault f, const char *entry, const char *name, const B
                  const void *got)
 {
     const void *judged = judge_data(b->judge, (int32_t)(want - b->p->buffer.at));
-    int64_t at = judged == NULL ? 0 : first_difference(got, judged, want->bytes);
-    if (at < 0)
+    if (judged == NULL)
+        return fault(b->v, f, "%s: the judge has no %s", entry, name);
+    int64_t i = first_difference(want->dtype, got, judged, want->elems);
+    if (i < 0)
         return true;
-    int64_t i = at / dtype_bytes(want->dtype);
-    double x = 0, y = 0;
-    if (judged != NULL && want->dtype == F32)
-        x = ((const float *)got)[i], y = ((const float *)judged)[i];
-    if (judged != NULL && want->dtype == F64)
-        x = ((const double *)got)[i], y = ((const double *)judged)[i];
-    return fault(b->v, f, "%s: %s differs at element %lld of %lld: object %.9g, judge %.9g", entry,
-                 name, (long long)i, (long long)want->elems, x, y);
+    return fault(
+        b->v, f,
+        "%s: %s differs at element %lld of %lld: object %.9g, judge %.9g (%d lanes, %lld rows)",
+        entry, name, (long long)i, (long long)want->elems, element_of(want->dtype, got, i),
+        element_of(want->dtype, judged, i), b->lanes, (long long)b->in_block->rows);
 }
 
 /* Tensors of the given kind: pinned ones, or gradients. */
@@ -233,6 +261,8 @@ static bool run_entry(Bench *b, Fault f, void *g, const char *name, RunEntry *ca
     if (e == NULL || call == NULL)
         return true;
     b->in_block->rows = rows;
+    for (int i = 0; i < b->m->n_outputs; i++) /* nothing of the run before may be taken for new */
+        memset(b->out_block->data[i], 0x5a, (size_t)b->m->outputs[i].bytes);
     int got = call(g, b->in_block, wanted_results(b, e));
     int want = judge_run(b->judge, name, b->in, rows);
     if (got != want && !(got == GRADC_NONFINITE && want == GRADC_OK))
@@ -276,6 +306,7 @@ static void seed_judge(Bench *b)
 
 static bool run_lanes(Bench *b, int32_t lanes, int64_t rows)
 {
+    b->lanes = lanes;
     Lanes l = {b->seed + (uint64_t)lanes, lanes};
     gradc_options o = {.struct_size = sizeof o, .abi = GRADC_ABI, .seed = b->seed};
     o.threads = lanes;
@@ -327,6 +358,21 @@ static void first_message(const Ctx *cx, char *to, size_t n)
             snprintf(to, n, "%s: %s", code_id(cx->diag.at[i]->code), cx->diag.at[i]->text);
 }
 
+/* What reverse mode takes away (stop_gradient) is in the primal graph; what only the first
+ * values need (literal), in that of init. */
+static void count_used(Bench *b, const char *text)
+{
+    Output out = {.arena = &b->arena};
+    Options o = {.entry = {[ENTRY_GRAD] = true}};
+    int32_t source = source_add(&b->cx, "primal.model", text, strlen(text), false);
+    if (b->out.graph[ENTRY_GRAD] != NULL)
+        count_ops(b->out.graph[ENTRY_GRAD], b->v, true);
+    if (b->out.graph[ENTRY_INIT] != NULL)
+        count_ops(b->out.graph[ENTRY_INIT], b->v, false);
+    if (compile_graphs(&b->cx, source, &o, true, &out))
+        count_ops(out.graph[ENTRY_GRAD], b->v, false);
+}
+
 static bool compiled(Bench *b, const char *text, bool loud)
 {
     int32_t source = source_add(&b->cx, "smith.model", text, strlen(text), false);
@@ -354,6 +400,19 @@ static bool plans_replay(Bench *b)
     return true;
 }
 
+bool bench_open(Bench *b, const char *text, bool loud)
+{
+    b->out.arena = &b->arena;
+    ctx_init(&b->cx);
+    b->cx.verify = true;
+    if (!compiled(b, text, loud))
+        return false;
+    b->p = b->out.program;
+    b->m = loaded_model(b->loaded);
+    make_blocks(b);
+    return true;
+}
+
 void check_model(const char *text, uint64_t seed, bool loud, Verdict *v)
 {
     Bench *b = calloc(1, sizeof *b);
@@ -361,21 +420,14 @@ void check_model(const char *text, uint64_t seed, bool loud, Verdict *v)
         abort();
     b->v = v;
     b->seed = seed;
-    b->out.arena = &b->arena;
-    ctx_init(&b->cx);
-    b->cx.verify = true;
-    if (!compiled(b, text, loud))
+    if (!bench_open(b, text, loud))
         return;
-    b->p = b->out.program;
-    b->m = loaded_model(b->loaded);
-    if (b->out.graph[ENTRY_GRAD] != NULL)
-        count_ops(b->out.graph[ENTRY_GRAD], v, true);
-    make_inputs(b);
+    count_used(b, text);
     if (!plans_replay(b))
         return;
     run_object(b);
     if (v->fault == FAULT_NONE)
-        check_derivatives(b);
+        check_derivatives(text, seed, v);
 }
 
 /* ---- a process for each model ----------------------------------------------------- */

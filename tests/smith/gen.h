@@ -30,8 +30,7 @@ typedef struct Gen {
     int64_t batch; /* 0: none */
     int chain;     /* percent: the newest value is the operand */
     bool in_scan;
-    bool needs_nn;
-    bool no_quotient; /* a stop_gradient on a smooth path: quotients say nothing */
+    bool plain; /* no draws, no training */
     int blocks;
 } Gen;
 
@@ -69,7 +68,8 @@ const char *gen_shape(Gen *g, int rank, const int64_t *dim, bool batch); /* "[2,
 
 /* ---- one statement of a kind; false where nothing fits ---- */
 typedef bool Policy(Gen *g);
-Policy make_unary, make_domain, make_binary, make_power, make_choose, make_logic, make_stepped;
+Policy make_unary, make_domain, make_binary, make_power, make_choose, make_logic, make_stepped,
+    make_listed, make_rule;
 Policy make_reduce, make_prod, make_cumsum, make_softmax, make_arg, make_any;
 Policy make_reshape, make_transpose, make_slice, make_pad, make_concat, make_split, make_window,
     make_flip, make_insert, make_broadcast;

@@ -9,7 +9,7 @@
 bool make_draw(Gen *g)
 {
     Var *x = gen_pick(g, is_float);
-    if (x == NULL)
+    if (x == NULL || g->plain)
         return false;
     const char *shape = arena_printf(g->body.arena, "shape(%s), %s", x->name, dtype_name(x->t));
     Var v = *x;
@@ -30,7 +30,7 @@ bool make_draw(Gen *g)
 bool make_dropout(Gen *g)
 {
     Var *x = gen_pick(g, is_float);
-    if (x == NULL || g->in_scan)
+    if (x == NULL || g->in_scan || g->plain)
         return false;
     Var v = *x;
     v.lo = fmin(2 * v.lo, 0), v.hi = fmax(2 * v.hi, 0);
@@ -45,6 +45,7 @@ bool make_state(Gen *g)
         return false;
     Var v = *x;
     v.trained = false;
+    v.lo = fmin(v.lo, 0), v.hi = fmax(v.hi, 0);
     Var *state = gen_name(g, v);
     text_add(&g->declared, "    state %s : %s%s = zeros\n", state->name, dtype_name(x->t),
              gen_shape(g, x->rank, x->dim, false));
@@ -239,18 +240,18 @@ static const struct {
     Policy *make;
     int weight;
 } outer[] = {
-    {make_unary, 22},  {make_domain, 9},       {make_binary, 20},   {make_power, 6},
-    {make_number, 5},  {make_logic, 6},        {make_choose, 5},    {make_stepped, 8},
+    {make_unary, 22},  {make_domain, 12},      {make_binary, 20},   {make_power, 6},
+    {make_number, 5},  {make_logic, 18},       {make_choose, 5},    {make_stepped, 9},
     {make_detach, 4},  {make_cast, 9},         {make_integers, 8},  {make_reduce, 10},
     {make_prod, 4},    {make_cumsum, 4},       {make_softmax, 5},   {make_arg, 5},
-    {make_any, 5},     {make_reshape, 5},      {make_transpose, 5}, {make_slice, 7},
+    {make_any, 7},     {make_reshape, 5},      {make_transpose, 5}, {make_slice, 7},
     {make_pad, 4},     {make_concat, 5},       {make_split, 3},     {make_window, 5},
     {make_flip, 3},    {make_insert, 2},       {make_broadcast, 3}, {make_matmul, 8},
     {make_batched, 4}, {make_einsum, 3},       {make_conv, 7},      {make_layer, 4},
     {make_norm, 5},    {make_shared, 3},       {make_gather, 5},    {make_take, 5},
     {make_scatter, 3}, {make_one_hot, 3},      {make_triangle, 3},  {make_loss_rows, 2},
     {make_draw, 6},    {make_dropout, 2},      {make_state, 2},     {make_derivative, 3},
-    {make_scan, 3},    {make_counted_scan, 2},
+    {make_scan, 3},    {make_counted_scan, 2}, {make_listed, 5},    {make_rule, 4},
 };
 
 static void statement(Gen *g)
@@ -354,12 +355,20 @@ static void train(Gen *g, Text *t)
     text_add(t, "}\n");
 }
 
-const char *generate(uint64_t seed, Arena *a)
+/* What make_rule calls. */
+static const char rules[] =
+    "\nfn cubed(x) {\n    return x^3\n} vjp(ct) {\n    return ct * x^2 * 3\n}\n"
+    "\nfn modulated(x, y) {\n    return x * sin(y)\n} vjp(ct) {\n"
+    "    return (ct * sin(y), ct * x * cos(y))\n}\n";
+
+const char *generate(uint64_t seed, bool plain, Arena *a)
 {
     static const DType floats[] = {F32, F32, F32, F32, F32, F32, F64, F64, F16, BF16};
     Gen *g = NEW(a, Gen);
-    g->rng = seed * 0x9e3779b97f4a7c15u + 1;
+    uint64_t named = seed;
+    g->rng = random_bits(&seed); /* far from the streams of the seeds beside it */
     g->indent = 1;
+    g->plain = plain;
     g->main = floats[gen_int(g, 0, 9)];
     g->batch = gen_chance(g, 45) ? gen_int(g, 2, 7) : 0;
     g->chain = gen_int(g, 10, 80);
@@ -372,11 +381,11 @@ const char *generate(uint64_t seed, Arena *a)
     finish_loss(g);
     Text t;
     text_init(&t, a);
-    text_add(&t, "# seed %llu\nuse nn\n\nmodel m", (unsigned long long)seed);
+    text_add(&t, "# seed %llu\nuse nn\n%s\nmodel m", (unsigned long long)named, rules);
     if (g->batch > 0)
         text_add(&t, "(batch = %lld)", (long long)g->batch);
     text_add(&t, " {\n%s\n%s}\n", g->declared.at, g->body.at);
-    if (gen_chance(g, 80))
+    if (!plain && gen_chance(g, 80))
         train(g, &t);
     return t.at;
 }

@@ -56,7 +56,7 @@ bool make_domain(Gen *g)
     Var *x = gen_pick(g, is_float);
     if (x == NULL)
         return false;
-    int k = gen_int(g, 0, 5);
+    int k = gen_int(g, 0, 7) % 6; /* sqrt and rsqrt more often */
     bool inside = x->lo >= 0.3;
     double lo = inside ? x->lo : 0.5, hi = inside ? x->hi : magnitude(x) * magnitude(x) + 0.5;
     const char *operand =
@@ -163,6 +163,39 @@ bool make_number(Gen *g)
     return gen_let(g, v, "%s * %g", x->name, c) != NULL;
 }
 
+/* A row of numbers that the program carries with it. */
+bool make_listed(Gen *g)
+{
+    static const char *const form[] = {"%s * %s]", "%s + %s]", "%s / %s]"};
+    Var *x = gen_pick(g, has_axes);
+    int64_t n = x == NULL ? 0 : x->dim[x->rank - 1];
+    if (x == NULL || n < 2 || n > 8 || x->rank - x->batch < 1)
+        return false;
+    Text t;
+    text_init(&t, g->body.arena);
+    for (int64_t i = 0; i < n; i++)
+        text_add(&t, "%s%g", i == 0 ? "[" : ", ", gen_real(g, 0.5, 1.9));
+    Var v = *x;
+    v.hi = 2 * magnitude(x) + 2, v.lo = -v.hi;
+    return gen_let(g, v, form[gen_int(g, 0, 2)], x->name, t.at) != NULL;
+}
+
+/* A function with a rule of its own, which is the right one. */
+bool make_rule(Gen *g)
+{
+    Var *x = gen_pick(g, is_float);
+    if (x == NULL)
+        return false;
+    Var v = *x;
+    double m = magnitude(x);
+    if (gen_chance(g, 50)) {
+        v.hi = m * m * m, v.lo = -v.hi;
+        return gen_let(g, v, "cubed(%s)", x->name) != NULL;
+    }
+    v.lo = -m, v.hi = m;
+    return gen_let(g, v, "modulated(%s, %s * 0.5)", x->name, x->name) != NULL;
+}
+
 /* ---- bool ------------------------------------------------------------------------- */
 
 static const char *comparison(Gen *g)
@@ -180,22 +213,42 @@ static Var *compare(Gen *g)
     Var v = y == NULL ? *x : join(x, y);
     v.t = BOOL;
     v.lo = 0, v.hi = 1;
-    if (dtype_is_float(x->t) && gen_chance(g, 12))
-        return gen_let(g, v, "is_finite(%s)", x->name);
+    if (dtype_is_float(x->t) && gen_chance(g, 30)) {
+        Var one = *x;
+        one.t = BOOL;
+        one.lo = 0, one.hi = 1;
+        return gen_let(g, one, "is_finite(%s)", x->name);
+    }
     if (y == NULL)
         return gen_let(g, v, "%s %s %d", x->name, comparison(g), gen_int(g, -2, 4));
     return gen_let(g, v, "%s %s %s", x->name, comparison(g), y->name);
 }
 
+/* What two values say together. */
+static bool both_or_either(Gen *g)
+{
+    Var *x = gen_pick(g, is_float), *y = x == NULL ? NULL : gen_partner(g, x);
+    if (y == NULL)
+        return false;
+    Var v = join(x, y);
+    v.t = BOOL;
+    v.lo = 0, v.hi = 1;
+    double p = gen_real(g, -0.5, 0.5), q = gen_real(g, -0.5, 0.5);
+    return gen_let(g, v, "%s > %g %s %s <= %g", x->name, p, gen_chance(g, 30) ? "and" : "or",
+                   y->name, q) != NULL;
+}
+
 bool make_logic(Gen *g)
 {
+    if (gen_chance(g, 30))
+        return both_or_either(g);
     Var *x = gen_chance(g, 60) ? gen_pick(g, is_bool) : NULL;
     if (x == NULL)
         return compare(g) != NULL;
     Var *y = gen_partner(g, x);
-    if (y == NULL || gen_chance(g, 25))
+    if (y == NULL || gen_chance(g, 30))
         return gen_let(g, *x, "not %s", x->name) != NULL;
-    return gen_let(g, join(x, y), "%s %s %s", x->name, gen_chance(g, 50) ? "and" : "or", y->name) !=
+    return gen_let(g, join(x, y), "%s %s %s", x->name, gen_chance(g, 35) ? "and" : "or", y->name) !=
            NULL;
 }
 

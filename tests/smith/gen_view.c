@@ -252,7 +252,7 @@ static Axes some_axes(Gen *g, const Var *x, bool keep, bool batch_too)
 
 bool make_reduce(Gen *g)
 {
-    static const char *const f[] = {"sum", "mean", "max", "min", "sum", "logsumexp"};
+    static const char *const f[] = {"sum", "mean", "max", "min", "min", "logsumexp"};
     Var *x = gen_pick(g, has_axes);
     if (x == NULL)
         return false;
@@ -262,10 +262,10 @@ bool make_reduce(Gen *g)
     if (a.count == 1 && gen_axis(g, x, k < 2) < 0)
         return false;
     if (k == 5 && strchr(a.text, '[') != NULL)
-        k = 4;
+        k = 0;
     Var v = a.result;
     double n = (double)a.count;
-    if (k == 0 || k == 4)
+    if (k == 0)
         v.lo *= n, v.hi *= n;
     if (k == 5)
         v.hi += log(n);

@@ -71,6 +71,7 @@ typedef struct Run {
     int count, jobs;
     bool demand; /* also that every op is used, and so on */
     bool small;  /* reduce what fails */
+    bool first;  /* stop at the first one that fails */
 } Run;
 
 static void report_fault(uint64_t seed, const char *text, const Verdict *v, bool small)
@@ -82,14 +83,23 @@ static void report_fault(uint64_t seed, const char *text, const Verdict *v, bool
     arena_free(&a);
 }
 
+static bool any_failed(const Run *r, const Sum *all)
+{
+    int failed = 0;
+    for (int i = 0; i < r->jobs; i++)
+        failed += all[i].failed;
+    return failed > 0;
+}
+
 /* Every jobs-th seed. */
-static void shard(const Run *r, int number, Sum *s)
+static void shard(const Run *r, int number, Sum *all)
 {
     Verdict *v = shared(sizeof *v);
-    for (int i = number; i < r->count; i += r->jobs) {
+    Sum *s = &all[number];
+    for (int i = number; i < r->count && !(r->first && any_failed(r, all)); i += r->jobs) {
         Arena a = {0};
         uint64_t seed = r->seed + (uint64_t)i;
-        const char *text = generate(seed, &a);
+        const char *text = generate(seed, false, &a);
         memset(v, 0, sizeof *v);
         check_apart(text, seed, false, v);
         if (v->fault != FAULT_NONE)
@@ -104,22 +114,24 @@ static int by_size(const void *x, const void *y)
     return *(const int32_t *)x - *(const int32_t *)y;
 }
 
-/* What no model of the language can use: bits are what `uniform` is made of inside. */
+/* What is in no finished graph: bits are what `uniform` is made of inside, and tuples live
+ * between reverse mode and the simplification that follows it. */
 static bool out_of_reach(OpId op)
 {
-    return op == OP_random_bits || op == OP_NONE;
+    return op == OP_random_bits || op == OP_tuple || op == OP_NONE;
 }
 
-static int unused_ops(const Sum *s, int least, bool print)
+/* How many are used less often; says so. */
+static int rare_ops(const Sum *s, int least)
 {
     int n = 0;
+    printf("nodes of each op, and models with it:\n");
     for (int i = 1; i < N_OPS; i++) {
-        if (print)
-            printf("%s %lld in %d%s", optab[i]->name, (long long)s->used[i], s->in_models[i],
-                   i == N_OPS - 1 ? "\n"
-                   : i % 6 == 0   ? ",\n"
-                                  : ", ");
-        n += s->in_models[i] < least && !out_of_reach((OpId)i);
+        printf("%s %lld in %d%s", optab[i]->name, (long long)s->used[i], s->in_models[i],
+               i == N_OPS - 1 ? "\n"
+               : i % 6 == 0   ? ",\n"
+                              : ", ");
+        n += s->used[i] < least && !out_of_reach((OpId)i);
     }
     return n;
 }
@@ -128,8 +140,7 @@ static int demands(Sum *s, const Run *r)
 {
     qsort(s->primal, (size_t)s->models, sizeof *s->primal, by_size);
     int32_t median = s->models > 0 ? s->primal[s->models / 2] : 0;
-    printf("nodes of each op, and models with it:\n");
-    int rare = unused_ops(s, 50, true), failed = 0;
+    int rare = rare_ops(s, 50), failed = 0;
     printf("%d models, median of %d ops, scan in %d; %d quotients, %d redrawn;\n"
            "worst error of forward mode %.2e, of quotients %.2e\n",
            s->models, median, s->scans, s->quotients, s->redrawn, s->worst_forward,
@@ -138,8 +149,10 @@ static int demands(Sum *s, const Run *r)
         failed++, printf("FAILED: the median is below 15 ops\n");
     if (r->demand && s->scans * 10 < s->models)
         failed++, printf("FAILED: scan in fewer than a tenth\n");
+    if (r->demand && s->quotients * 10 < s->models * 9)
+        failed++, printf("FAILED: quotients in fewer than nine tenths\n");
     if (r->demand && rare > 0)
-        failed++, printf("FAILED: %d ops in fewer than 50 models\n", rare);
+        failed++, printf("FAILED: %d ops used fewer than 50 times\n", rare);
     return failed;
 }
 
@@ -149,7 +162,7 @@ static int run(const Run *r)
     for (int i = 0; i < r->jobs; i++) {
         pid_t child = fork();
         if (child == 0) {
-            shard(r, i, &sum[i]);
+            shard(r, i, sum);
             exit(0);
         }
     }
@@ -159,9 +172,25 @@ static int run(const Run *r)
     for (int i = 1; i < r->jobs; i++)
         join(&sum[0], &sum[i]);
     int failed = sum[0].failed + demands(&sum[0], r) + broken;
-    printf("passed=%d failed=%d skipped=0\n", sum[0].models - sum[0].failed + 3 * r->demand,
+    printf("passed=%d failed=%d skipped=0\n", sum[0].models - sum[0].failed + 4 * r->demand,
            failed);
     return failed > 0;
+}
+
+/* A model for each seed, in JSON, one after the other. */
+static int export(const Run *r)
+{
+    Verdict v = {.fault = FAULT_NONE};
+    for (int i = 0; i < r->count && v.fault == FAULT_NONE; i++) {
+        Arena a = {0};
+        uint64_t seed = r->seed + (uint64_t)i;
+        const char *text = generate(seed, true, &a);
+        export_model(text, seed, &v);
+        if (v.fault != FAULT_NONE)
+            fprintf(stderr, "%sgradc-smith: export: %s\n", text, v.text);
+        arena_free(&a);
+    }
+    return v.fault != FAULT_NONE;
 }
 
 /* ---- the others ------------------------------------------------------------------- */
@@ -184,7 +213,7 @@ static const char *text_of(const char *what, uint64_t *seed, Arena *a)
     char *end;
     *seed = strtoull(what, &end, 10);
     if (*end == '\0')
-        return generate(*seed, a);
+        return generate(*seed, false, a);
     const char *text = read_text(what, a);
     const char *line = text == NULL ? NULL : strstr(text, "# seed ");
     *seed = line == NULL ? 1 : strtoull(line + 7, NULL, 10);
@@ -216,8 +245,10 @@ static int check(int n, char **what, bool small)
 
 static int usage(void)
 {
-    fprintf(stderr, "gradc-smith: run [--seed N] [--count N] [--jobs N] [--demand] [--reduce] |\n"
-                    "show SEED | check SEED|FILE... | reduce SEED|FILE\n");
+    fprintf(stderr,
+            "gradc-smith: run [--seed N] [--count N] [--jobs N] [--demand] [--reduce]\n"
+            "[--first] |\n"
+            "show SEED | export [--seed N] [--count N] | check SEED|FILE... | reduce SEED|FILE\n");
     return 2;
 }
 
@@ -226,6 +257,8 @@ static bool run_options(int n, char **arg, Run *r)
     for (int i = 0; i < n; i++) {
         if (strcmp(arg[i], "--demand") == 0)
             r->demand = true;
+        else if (strcmp(arg[i], "--first") == 0)
+            r->first = true;
         else if (strcmp(arg[i], "--reduce") == 0)
             r->small = true;
         else if (i + 1 == n)
@@ -247,9 +280,11 @@ int main(int argc, char **argv)
     Run r = {.seed = 1, .count = 500, .jobs = 2};
     if (argc >= 2 && strcmp(argv[1], "run") == 0)
         return run_options(argc - 2, argv + 2, &r) ? run(&r) : usage();
+    if (argc >= 2 && strcmp(argv[1], "export") == 0)
+        return run_options(argc - 2, argv + 2, &r) ? export(&r) : usage();
     if (argc == 3 && strcmp(argv[1], "show") == 0) {
         Arena a = {0};
-        fputs(generate(strtoull(argv[2], NULL, 10), &a), stdout);
+        fputs(generate(strtoull(argv[2], NULL, 10), false, &a), stdout);
         arena_free(&a);
         return 0;
     }

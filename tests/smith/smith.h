@@ -15,6 +15,7 @@
  *
  *   gradc-smith run [--seed N] [--count N] [--jobs N] [--demand]
  *   gradc-smith show SEED          prints the model
+ *   gradc-smith export [--seed N] [--count N]   models without draws, for jax_check.py
  *   gradc-smith check FILE...      checks models that somebody else has written
  *   gradc-smith reduce SEED|FILE   a smaller model that fails in the same way */
 #ifndef GRADC_SMITH_SMITH_H
@@ -49,15 +50,19 @@ typedef struct Verdict {
     Fault fault;
     int signal;
     char text[500];
-    int32_t used[N_OPS]; /* nodes of the gradient's graph, bodies included */
+    int32_t used[N_OPS]; /* nodes of the graphs, bodies included */
     int32_t primal;      /* nodes that compute something, before reverse mode */
     bool scan;
     int32_t quotients, redrawn;
     double worst_forward, worst_quotient;
 } Verdict;
 
-/* The text of a model; in `a`. */
-const char *generate(uint64_t seed, Arena *a);
+/* The text of a model; in `a`. `plain`: without draws, which nobody else
+ * can repeat, and without training. */
+const char *generate(uint64_t seed, bool plain, Arena *a);
+
+/* export.c: prints the model, its data and what the object gives, as one line of JSON. */
+void export_model(const char *text, uint64_t seed, Verdict *v);
 
 /* Runs every check; in a process of its own, for models that crash the compiler. */
 void check_model(const char *text, uint64_t seed, bool loud, Verdict *v);

@@ -1,5 +1,6 @@
 # JAX as the independent judge: losses and gradients of the same models from the
 # same weights and data. The virtual environment is made in build/venv.
+# JAX_MODELS (30) random ones, from SEED, and the examples.
 . tests/stage.sh
 
 venv() {
@@ -12,6 +13,23 @@ venv() {
             >>build/log/venv.txt 2>&1
 }
 
+# random_models SEED COUNT: in shares, one for each core.
+random_models() {
+    n=$(cores) each=$((($2 + $(cores) - 1) / $(cores)))
+    for i in $(seq 1 "$n"); do
+        part=build/log/jax-random-$i
+        {
+            build/gradc-smith export --seed "$(($1 + (i - 1) * each))" --count "$each" \
+                >"$part.json" && build/venv/bin/python tests/smith/jax_check.py <"$part.json"
+        } >"$part.txt" 2>&1 &
+    done
+    wait
+    for i in $(seq 1 "$n"); do
+        grep -v '^passed=' "build/log/jax-random-$i.txt"
+        add "$(tail -n 1 "build/log/jax-random-$i.txt")"
+    done
+}
+
 if ! venv; then
     tail -n 5 build/log/venv.txt 2>/dev/null
     skip "JAX: it can't be installed here"
@@ -19,6 +37,11 @@ if ! venv; then
 fi
 run jax-self build/venv/bin/python tests/jax/judge.py --self-test
 need_gradc
+if build build Release gradc-smith >build/log/make-smith.txt 2>&1; then
+    random_models "$((1000000 * ${SEED:-1}))" "${JAX_MODELS:-30}"
+else
+    fail "the build of gradc-smith"
+fi
 run jax build/venv/bin/python tests/jax/judge.py --gradc build/gradc --models digits,fashion,chargpt
 # Gradients agree to 4e-7 of their norm; by step 20 the losses are up to 8e-4 apart.
 skip "resnet8 beside JAX for 20 steps: losses part by more than 1e-4 from step to step"
