@@ -58,7 +58,7 @@ typedef struct Slide {
 /* Rows of a side's values by place, computed once, that panels are then copied from. A
  * row is all places x of one (other free indices, y); the rows are numbered through. */
 typedef struct Stage {
-    int pairs;            /* sliding indices: x, then y */
+    int pairs; /* sliding indices: x, then y */
     Slide x, y;
     int64_t n_rows;       /* all there are */
     int64_t rows, blocks; /* staged at a time: rows, of each of so many other k */

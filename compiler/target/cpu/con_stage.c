@@ -102,12 +102,13 @@ static bool stage_of(const ConPlan *p, const Side *s, int pairs, int width, Stag
     g->plane = align_up((g->x.n + g->x.s - 1) / g->x.s, p->vl);
     g->pitch = g->plane * g->x.s;
     int64_t row = g->blocks * g->pitch * p->es, least = reach(g, width);
-    g->rows = STAGE_BYTES / row > least ? STAGE_BYTES / row : least;
-    g->rows = g->rows > g->n_rows ? g->n_rows : g->rows;
+    int64_t room = p->mach->l2_bytes / 4, most = room / row < 3 * least ? room / row : 3 * least;
+    g->rows = STAGE_BYTES / row > most ? STAGE_BYTES / row : most;
+    g->rows = g->rows < least ? least : g->rows > g->n_rows ? g->n_rows : g->rows;
     /* A panel's last vectors reach over their run, the last of all over the end. */
     g->bytes = align_up(row * g->rows + (g->pitch + 2 * p->vl) * p->es, 64);
     bool table = p->n_k <= MAX_TABLE && others * g->rows * g->pitch * p->es < INT32_MAX;
-    return table && g->bytes <= p->mach->l2_bytes / 4 && width <= MAX_STRIPS * p->vl;
+    return table && g->bytes <= room + room / 4 && width <= MAX_STRIPS * p->vl;
 }
 
 /* Cycles for an element of a panel: its part of the row's values, and the copy. */
@@ -194,49 +195,48 @@ static void store_places(Con *c, const Stage *g, Lv value, Lv row, Lv x)
     }
 }
 
-static void stage_row(Con *c, Side *s, const Walk *free, Lv *image, Lv y, const Walk *k, Lv block,
-                      Lv row)
+/* Row `r`, for the block of other k whose indices are set. */
+static void stage_row(Con *c, Side *s, Lv r, Lv to)
 {
     Ir *ir = c->ir;
     const Stage *g = &s->stage;
-    Lv other[K_MAX_DIMS];
-    walk_decode(k, ir, block, other);
-    Lv n = ir_int(ir, g->x.n);
+    Walk others = s->free;
+    others.n -= g->pairs;
+    Lv digit[K_MAX_DIMS], n = ir_int(ir, g->x.n);
+    Lv image = LLVMBuildUDiv(ir->b, r, ir_int(ir, g->y.n), "");
+    walk_decode(&others, ir, image, digit);
     IrLoop x = ir_loop(ir, ir_int(ir, 0), n, c->p->vl, false);
-    walk_set(free, &c->g, image);
-    walk_set(k, &c->g, other);
+    walk_set(&others, &c->g, digit);
     if (g->pairs == 2)
-        set_place(c, &g->y, y);
+        set_place(c, &g->y, LLVMBuildSub(ir->b, r, ir_mul(ir, image, g->y.n), ""));
     Lv live = g->x.n % c->p->vl == 0 ? NULL : LLVMBuildSub(ir->b, n, x.i, "");
     gen_vector(&c->g, c->p->vl, g->x.s == 1 ? g->x.f : g->x.d, live);
     set_place(c, &g->x, x.i);
-    store_places(c, g, con_value(c, s), row, x.i);
+    store_places(c, g, con_value(c, s), to, x.i);
     gen_scalar(&c->g);
     ir_loop_end(ir, &x);
 }
 
-/* Rows from..to of blocks k0..k1 of the other k. */
+/* Rows from..to of blocks k0..k1 of the other k; the rows of a block follow one another
+ * in memory, most often. */
 static void stage_rows(Con *c, Side *s, Lv from, Lv to, Lv k0, Lv k1)
 {
     Ir *ir = c->ir;
     const Stage *g = &s->stage;
-    Walk free = s->free, k = s->k;
-    free.n -= g->pairs;
-    k.n -= g->pairs;
+    Walk others = s->k;
+    others.n -= g->pairs;
     int64_t row_bytes = g->pitch * c->p->es;
-    IrLoop r = ir_loop(ir, from, to, 1, false);
-    Lv image[K_MAX_DIMS];
-    Lv at = LLVMBuildUDiv(ir->b, r.i, ir_int(ir, g->y.n), "");
-    Lv y = LLVMBuildSub(ir->b, r.i, ir_mul(ir, at, g->y.n), "");
-    walk_decode(&free, ir, at, image);
-    Lv line = ir_off(ir, c->scratch, g->at);
-    line = ir_at_byte(ir, line, ir_mul(ir, LLVMBuildSub(ir->b, r.i, from, ""), row_bytes));
     IrLoop b = ir_loop(ir, k0, k1, 1, false);
-    Lv block = LLVMBuildSub(ir->b, b.i, k0, "");
-    Lv row = ir_at_byte(ir, line, ir_mul(ir, block, g->rows * row_bytes));
-    stage_row(c, s, &free, image, y, &k, b.i, row);
-    ir_loop_end(ir, &b);
+    Lv digit[K_MAX_DIMS], block = LLVMBuildSub(ir->b, b.i, k0, "");
+    walk_decode(&others, ir, b.i, digit);
+    Lv at = ir_off(ir, c->scratch, g->at);
+    at = ir_at_byte(ir, at, ir_mul(ir, block, g->rows * row_bytes));
+    IrLoop r = ir_loop(ir, from, to, 1, false);
+    walk_set(&others, &c->g, digit);
+    Lv row = LLVMBuildSub(ir->b, r.i, from, "");
+    stage_row(c, s, r.i, ir_at_byte(ir, at, ir_mul(ir, row, row_bytes)));
     ir_loop_end(ir, &r);
+    ir_loop_end(ir, &b);
 }
 
 void con_stage_reset(Con *c, Side *s)
