@@ -43,7 +43,7 @@ int64_t con_coef(const KAff *x, Val v);
 typedef enum PackMode {
     PACK_ROW,   /* vectors along the panel's width */
     PACK_K,     /* vectors along k, transposed in registers */
-    PACK_STAGE, /* vectors along the panel's width, from staged rows (con_stage.c) */
+    PACK_STAGE, /* from staged rows: either of these (con_stage.c) */
     PACK_SCALAR
 } PackMode;
 
@@ -58,11 +58,13 @@ typedef struct Slide {
 /* Rows of a side's values by place, computed once, that panels are then copied from. A
  * row is all places x of one (other free indices, y); the rows are numbered through. */
 typedef struct Stage {
-    int pairs; /* sliding indices: x, then y */
+    bool along_k; /* vectors of a panel lie along k, transposed in registers */
+    int step;     /* places from one lane to the next: 1 or 2 */
+    int pairs;    /* sliding indices: x, then y */
     Slide x, y;
     int64_t n_rows;       /* all there are */
     int64_t rows, blocks; /* staged at a time: rows, of each of so many other k */
-    int64_t plane, pitch; /* elements: of a row's even (or all) places, of a row */
+    int64_t plane, pitch; /* elements: of a row's even (step 1: all) places, of a row */
     int64_t bytes, at;    /* in lane scratch */
     Lv from, to;          /* slots: the rows that are staged */
 } Stage;
@@ -123,6 +125,8 @@ int con_open_bounds(const Kernel *k, const Side *s);
 /* con_pack.c: the section's value where g's indices stand; a store to packed memory. */
 Lv con_value(Con *c, Side *s);
 void con_store_packed(Con *c, Lv x, Lv dst, Lv elem);
+/* con_pack.c: n vectors of n lanes. */
+void con_transpose(Con *c, Lv *x, int n);
 /* con_pack.c: rows [r0, r0+count) of a side, k in [k0, k0+kn), to dst[k][width]. */
 void con_pack(Con *c, Side *s, int width, Lv r0, Lv count, Lv k0, Lv kn, Lv dst);
 /* Address of element (r, k) of a plain side. */

@@ -205,8 +205,8 @@ static void exchange(Con *c, Lv *x, int n, int s)
     }
 }
 
-/* n vectors of n lanes. The stages for neighbours are unpacks on every machine. */
-static void transpose(Con *c, Lv *x, int n)
+/* The stages for neighbours are unpacks on every machine. */
+void con_transpose(Con *c, Lv *x, int n)
 {
     if (n >= 4) { /* 4 x 4 blocks: unpack pairs, then their halves */
         int lo[64], hi[64];
@@ -259,7 +259,7 @@ static void pack_k_group(Con *c, Side *s, int width, Lv row[][K_MAX_DIMS], KLoop
         x[j] = con_value(c, s);
     }
     for (int g = 0; g < groups; g++)
-        transpose(c, x + g * lanes, lanes);
+        con_transpose(c, x + g * lanes, lanes);
     for (int j = 0; j < lanes; j++)
         for (int g = 0; g < groups; g++) {
             Lv at = ir_add(ir, ir_mul(ir, k->l.i, width), ir_int(ir, j * width + g * lanes));

@@ -243,6 +243,16 @@ static int64_t at_least_1(int64_t x)
     return x < 1 ? 1 : x;
 }
 
+/* Blocks of k that are whole in the two fastest sub-indices stage whole images. */
+static int64_t fast_k(const ConPlan *p)
+{
+    const Walk *k = p->rows.k.n > p->cols.k.n ? &p->rows.k : &p->cols.k;
+    int64_t n = 1;
+    for (int i = k->n > 2 ? k->n - 2 : 0; i < k->n; i++)
+        n *= k->extent[i];
+    return n;
+}
+
 static void cut_k(ConPlan *p)
 {
     int64_t most = p->n_rows <= 192 ? 1152 : 512, wanted = 384;
@@ -251,8 +261,12 @@ static void cut_k(ConPlan *p)
     p->sums = p->leaf < p->n_k;
     p->kc = p->leaf;
     bool all_in_place = p->rows.in_place && p->cols.in_place && p->n_cols % p->nr == 0;
-    if (p->leaf > most && !all_in_place)
+    if (p->leaf > most && !all_in_place) {
+        int64_t window = fast_k(p);
         p->kc = ceil_div(p->leaf, ceil_div(p->leaf, wanted));
+        if (window <= 1152 && p->leaf % window == 0)
+            p->kc = window * at_least_1((wanted + window / 2) / window);
+    }
     p->chains = p->kc < p->leaf;
     p->kc = at_least_1(p->kc); /* sums over nothing have blocks too */
 }

@@ -14,7 +14,7 @@
 #include <assert.h>
 #include "con.h"
 
-enum { STAGE_BYTES = 48 * 1024, MAX_STRIPS = 16, MAX_TABLE = 16384 };
+enum { STAGE_BYTES = 48 * 1024, MAX_STRIPS = 16, MAX_TABLE = 16384, MAX_WIDTH = MAX_STRIPS * 64 };
 
 static int64_t absolute(int64_t x)
 {
@@ -74,9 +74,7 @@ static bool find_slide(const Kernel *k, const Side *side, int back, Slide *w)
 /* Each place can be named by one of the two indices alone. */
 static bool one_names_all(const Slide *w, bool lanes)
 {
-    if (lanes)
-        return w->s == 1 || (w->s == 2 && w->t == 1);
-    return w->s == 1 || absolute(w->t) == 1;
+    return w->s == 1 || w->t == 1 || (!lanes && w->t == -1);
 }
 
 /* Rows that the panel with the widest reach needs. */
@@ -88,19 +86,24 @@ static int64_t reach(const Stage *g, int width)
     return (lines - 1) * g->y.s + images * jump + window;
 }
 
-static bool stage_of(const ConPlan *p, const Side *s, int pairs, int width, Stage *g)
+/* Fills in g from its first two members. */
+static bool stage_of(const ConPlan *p, const Side *s, int width, Stage *g)
 {
-    *g = (Stage){.pairs = pairs, .y = {.n_f = 1, .n_d = 1, .s = 1, .t = 1, .n = 1}};
+    g->y = (Slide){.n_f = 1, .n_d = 1, .s = 1, .t = 1, .n = 1};
     if (!find_slide(p->k, s, 1, &g->x) || !one_names_all(&g->x, true))
         return false;
-    if (pairs == 2 && (!find_slide(p->k, s, 2, &g->y) || !one_names_all(&g->y, false)))
+    if (g->pairs == 2 && (!find_slide(p->k, s, 2, &g->y) || !one_names_all(&g->y, false)))
+        return false;
+    g->step = (int)(g->along_k ? g->x.t : g->x.s);
+    if (g->step < 1 || g->step > 2)
         return false;
     int64_t window = g->x.n_d * g->y.n_d, others = p->n_k / window;
     g->n_rows = s->free.total / (g->x.n_f * g->y.n_f) * g->y.n;
-    g->blocks = p->kc >= p->n_k ? others : (p->kc + window - 2) / window + 1;
+    bool whole = p->kc % window == 0 && p->leaf % window == 0;
+    g->blocks = whole ? p->kc / window : (p->kc + window - 2) / window + 1;
     g->blocks = g->blocks > others ? others : g->blocks;
-    g->plane = align_up((g->x.n + g->x.s - 1) / g->x.s, p->vl);
-    g->pitch = g->plane * g->x.s;
+    g->plane = align_up((g->x.n + g->step - 1) / g->step, p->vl);
+    g->pitch = g->plane * g->step;
     int64_t row = g->blocks * g->pitch * p->es, least = reach(g, width);
     int64_t room = p->mach->l2_bytes / 4, most = room / row < 3 * least ? room / row : 3 * least;
     g->rows = STAGE_BYTES / row > most ? STAGE_BYTES / row : most;
@@ -108,31 +111,42 @@ static bool stage_of(const ConPlan *p, const Side *s, int pairs, int width, Stag
     /* A panel's last vectors reach over their run, the last of all over the end. */
     g->bytes = align_up(row * g->rows + (g->pitch + 2 * p->vl) * p->es, 64);
     bool table = p->n_k <= MAX_TABLE && others * g->rows * g->pitch * p->es < INT32_MAX;
-    return table && g->bytes <= room + room / 4 && width <= MAX_STRIPS * p->vl;
+    return (table || g->along_k) && g->bytes <= room + room / 4 && width <= MAX_STRIPS * p->vl;
 }
 
-/* Cycles for an element of a panel: its part of the row's values, and the copy. */
+/* Cycles for an element of a panel: the copy. */
+static double copy_cycles(const ConPlan *p, const Stage *g, int width)
+{
+    double vectors = (double)((width + p->vl - 1) / p->vl);
+    if (g->along_k) { /* a load for each row, three shuffles and a store for each k */
+        double used = (double)g->x.n_d / (double)align_up(g->x.n_d, p->vl);
+        return (width * 1.0 + vectors * p->vl * 3) / (width * p->vl * used);
+    }
+    if (g->x.n_f < p->vl)
+        return 1.5;
+    double crossing = (double)(width - 1) / (double)g->x.n_f;
+    return (1.5 + vectors * (1 + 0.7 * (crossing > 1 ? 1 : crossing))) / width;
+}
+
+/* The same with its part of the rows' values; -1: they are better not computed so. */
 static double stage_cycles(const ConPlan *p, const Side *s, const Stage *g, int width)
 {
     double load = con_vector_cycles(p, s, g->x.s == 1 ? g->x.f : g->x.d);
     if (load < 0)
         return -1;
-    double places = (double)g->plane * (double)g->x.s * (double)g->y.n;
-    double packed = (double)(g->x.n_f * g->x.n_d) * (double)(g->y.n_f * g->y.n_d);
-    double again = g->rows < g->n_rows ? 1 + (double)reach(g, width) / (double)g->rows : 1;
+    double places = (double)(g->pitch * g->y.n * g->blocks);
+    double packed = (double)(g->x.n_f * g->y.n_f) * (double)p->kc;
+    int64_t window = absolute(g->y.t) * (g->y.n_d - 1) + 1;
+    double again = g->rows < g->n_rows ? 1 + (double)window / (double)g->rows : 1;
     double one = (4 + load + con_open_bounds(p->k, s)) / p->vl * places / packed * again;
-    if (g->x.n_f < p->vl)
-        return one + 1.5;
-    double vectors = (double)((width + p->vl - 1) / p->vl);
-    double crossing = (double)(width - 1) / (double)g->x.n_f;
-    return one + (1.5 + vectors * (1 + 0.7 * (crossing > 1 ? 1 : crossing))) / width;
+    return one + copy_cycles(p, g, width);
 }
 
 void con_stage_plan(const ConPlan *p, Side *s, int width)
 {
-    for (int pairs = 1; pairs <= 2 && p->n_k > 0; pairs++) {
-        Stage g;
-        if (!stage_of(p, s, pairs, width, &g))
+    for (int form = 0; form < 4 && p->n_k > 0; form++) {
+        Stage g = {.pairs = 1 + form % 2, .along_k = form >= 2};
+        if (!stage_of(p, s, width, &g))
             continue;
         double cycles = stage_cycles(p, s, &g, width);
         if (cycles < 0 || cycles >= s->pack_cycles)
@@ -182,7 +196,7 @@ static void store_places(Con *c, const Stage *g, Lv value, Lv row, Lv x)
 {
     Ir *ir = c->ir;
     int n = c->p->vl, pick[64];
-    if (g->x.s == 1) {
+    if (g->step == 1) {
         con_store_packed(c, value, row, x);
         return;
     }
@@ -281,7 +295,7 @@ static Lv distances(Con *c, const Side *s)
     for (int64_t k = 0; k < p->n_k; k++) {
         int64_t x = g->x.t * (k % g->x.n_d) - g->x.lowest, rest = k / g->x.n_d;
         int64_t y = g->y.t * (rest % g->y.n_d) - g->y.lowest, block = rest / g->y.n_d;
-        int64_t elems = (block * g->rows + y) * g->pitch + x % g->x.s * g->plane + x / g->x.s;
+        int64_t elems = (block * g->rows + y) * g->pitch + x % g->step * g->plane + x / g->step;
         at[k] = ir_int32(ir, elems * p->es);
     }
     Lv table = LLVMAddGlobal(ir->m, LLVMArrayType(ir->i32, (unsigned)p->n_k), "gradc.window");
@@ -392,6 +406,68 @@ static void copy_elements(Con *c, const Side *s, int width, Lv base, Lv r0, Lv c
     ir_loop_end(ir, &r);
 }
 
+/* The place of a free index's element at k = 0. */
+static Lv column_at(Con *c, const Side *s, Lv base, Lv free, Lv from)
+{
+    Ir *ir = c->ir;
+    const Stage *g = &s->stage;
+    Lv in_run, row = row_of_free(c, s, free, &in_run), x = ir_mul(ir, in_run, g->x.s);
+    if (g->step == 2) {
+        Lv odd = LLVMBuildAnd(ir->b, x, ir_int(ir, 1), "");
+        x = ir_add(ir, LLVMBuildLShr(ir->b, x, ir_int(ir, 1), ""), ir_mul(ir, odd, g->plane));
+    }
+    return ir_at_byte(ir, base, place_bytes(c, s, row, x, from));
+}
+
+/* Up to vl consecutive k of all the panel's columns: whole vectors are stored, and what
+ * is too much of them is written over by the next ones. */
+static void copy_block(Con *c, int width, Lv *column, Lv distance, Lv to)
+{
+    Ir *ir = c->ir;
+    const ConPlan *p = c->p;
+    int lanes = p->vl, groups = (width + lanes - 1) / lanes;
+    Lt vec = ir_vec(p->type == F64 ? ir->f64 : ir->f32, lanes);
+    Lv x[MAX_WIDTH];
+    for (int j = 0; j < groups * lanes; j++)
+        x[j] = j < width ? load_staged(c, vec, column[j], distance) : LLVMGetPoison(vec);
+    for (int g = 0; g < groups; g++)
+        con_transpose(c, x + g * lanes, lanes);
+    for (int j = 0; j < lanes; j++)
+        for (int g = 0; g < groups; g++)
+            con_store_packed(c, x[g * lanes + j], to, ir_int(ir, j * width + g * lanes));
+}
+
+/* Loops over blocks of the other k, lines of the window, and vectors of a line. */
+static void copy_transposed(Con *c, const Side *s, int width, Lv base, Lv r0, Lv count, Lv from,
+                            Lv k0, Lv kn, Lv dst)
+{
+    Ir *ir = c->ir;
+    const ConPlan *p = c->p;
+    const Stage *g = &s->stage;
+    Lv column[MAX_WIDTH], last = ir_add(ir, count, ir_int(ir, -1));
+    for (int j = 0; j < width; j++)
+        column[j] = column_at(c, s, base, ir_add(ir, r0, ir_min(ir, ir_int(ir, j), last)), from);
+    Lv n = ir_int(ir, g->x.n_d), end = ir_add(ir, k0, kn), one = ir_int(ir, 1);
+    Lv first_line = LLVMBuildUDiv(ir->b, k0, n, "");
+    Lv end_line = ir_add(ir, LLVMBuildUDiv(ir->b, ir_add(ir, end, ir_int(ir, -1)), n, ""), one);
+    IrLoop l = ir_loop(ir, first_line, end_line, 1, false);
+    Lv block = LLVMBuildUDiv(ir->b, l.i, ir_int(ir, g->y.n_d), "");
+    Lv y = LLVMBuildSub(ir->b, l.i, ir_mul(ir, block, g->y.n_d), "");
+    Lv row = ir_add(ir, ir_mul(ir, block, g->rows), ir_mul(ir, y, g->y.t));
+    row = ir_add(ir, row, ir_int(ir, -g->y.lowest));
+    Lv line = ir_mul(ir, row, g->pitch), start = ir_mul(ir, l.i, g->x.n_d);
+    Lv skip = LLVMBuildSub(ir->b, k0, start, ""); /* of the first line */
+    Lv begin = LLVMBuildSelect(ir->b, LLVMBuildICmp(ir->b, LLVMIntSGT, skip, ir_int(ir, 0), ""),
+                               skip, ir_int(ir, 0), "");
+    IrLoop x = ir_loop(ir, begin, ir_min(ir, n, LLVMBuildSub(ir->b, end, start, "")), p->vl, false);
+    Lv distance = ir_mul(ir, ir_add(ir, line, x.i), p->es);
+    Lv k = LLVMBuildSub(ir->b, ir_add(ir, start, x.i), k0, "");
+    copy_block(c, width, column, distance,
+               ir_at_byte(ir, dst, ir_mul(ir, k, (int64_t)width * p->es)));
+    ir_loop_end(ir, &x);
+    ir_loop_end(ir, &l);
+}
+
 void con_stage_pack(Con *c, Side *s, int width, Lv r0, Lv count, Lv k0, Lv kn, Lv dst)
 {
     Ir *ir = c->ir;
@@ -408,6 +484,10 @@ void con_stage_pack(Con *c, Side *s, int width, Lv r0, Lv count, Lv k0, Lv kn, L
     int64_t block_bytes = g->rows * g->pitch * p->es;
     Lv back = LLVMBuildNeg(ir->b, ir_mul(ir, block, block_bytes), "");
     Lv base = ir_at_byte(ir, ir_off(ir, c->scratch, g->at), back);
+    if (g->along_k) {
+        copy_transposed(c, s, width, base, r0, count, from, k0, kn, dst);
+        return;
+    }
     Lv table = ir_at_byte(ir, distances(c, s), ir_mul(ir, k0, 4));
     if (g->x.n_f < p->vl)
         copy_elements(c, s, width, base, r0, count, from, table, kn, dst);
