@@ -20,6 +20,7 @@ typedef struct Build {
     const Graph *g;
     float *weight;        /* flops of one element, computed from stored operands */
     int32_t *reads;       /* places that read it, looking through views */
+    int32_t *contracts;   /* contractions that read it */
     bool *expanded;       /* read many times by one reader */
     bool *guarded;        /* only guarded assignments depend on it */
     bool *forced;         /* must be stored, found by a failed kernel */
@@ -91,6 +92,7 @@ static void count_reads(Build *b)
         for (int i = 0; i < node(g, r)->n_args; i++) {
             Ref a = arg(g, r, i);
             b->reads[a] += through ? b->reads[r] : 1;
+            b->contracts[a] += op->kind == OP_CONTRACT;
             if (type_of(g, r)->rank >= 0 && type_of(g, a)->rank >= 0 && through)
                 b->expanded[a] |= b->expanded[r] ||
                                   type_elems(type_of(g, r)) >= 4 * type_elems(type_of(g, a));
@@ -181,6 +183,21 @@ static bool walks_on(const Build *b, Ref r)
            op_of(g, b->reader[r]) == op_of(g, r) && !b->forced[r];
 }
 
+/* Several contractions read r, and nothing else reads an operand of its size that is in
+ * memory: r can take that one's place, and each reader has less to read and to compute. */
+static bool takes_place(const Build *b, Ref r)
+{
+    const Graph *g = b->g;
+    for (int i = 0; i < node(g, r)->n_args && b->contracts[r] > 1; i++) {
+        Ref a = memory_of(g, b->c->stored, arg(g, r, i));
+        bool alike = type_elems(type_of(g, a)) == type_elems(type_of(g, r)) &&
+                     type_of(g, a)->dtype == type_of(g, r)->dtype;
+        if (b->c->stored[a] && !ref_is_source(g, a) && b->reads[a] == 1 && alike)
+            return true;
+    }
+    return false;
+}
+
 static void choose_stored(Build *b)
 {
     const Graph *g = b->g;
@@ -205,10 +222,11 @@ static void choose_stored(Build *b)
             store(b, r);
             continue;
         }
-        bool shared = b->reads[r] > 1 && b->weight[r] > (float)INLINE_SHARED;
         float most = (float)(rank(g, r) == 0 ? SCALAR_MOST : INLINE_MOST);
+        bool shared = b->reads[r] > 1 && b->weight[r] > (float)INLINE_SHARED;
         bool expanded = b->expanded[r] && b->weight[r] > (float)INLINE_EXPANDED;
-        if (kind == OP_POINTWISE && (shared || expanded || b->weight[r] > most))
+        bool heavy = shared || expanded || b->weight[r] > most;
+        if (kind == OP_POINTWISE && (heavy || takes_place(b, r)))
             store(b, r);
     }
 }
@@ -783,6 +801,7 @@ static void build_init(Build *b, Ctx *cx, Clusters *c)
     b->g = c->g;
     b->weight = NEW_ARRAY(c->arena, float, n);
     b->reads = NEW_ARRAY(c->arena, int32_t, n);
+    b->contracts = NEW_ARRAY(c->arena, int32_t, n);
     b->expanded = NEW_ARRAY(c->arena, bool, n);
     b->guarded = NEW_ARRAY(c->arena, bool, n);
     b->forced = NEW_ARRAY(c->arena, bool, n);

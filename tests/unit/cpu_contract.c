@@ -71,6 +71,24 @@ static void check_all(const char *cpu, void (*fill)(Kernels *))
     arena_free(&arena);
 }
 
+/* Rows of a window that are staged again and again, blocks of k, pictures cut by leaves. */
+static void add_staged(Kernels *s)
+{
+    static const Conv conv[] = {
+        {2, 70, 5, 14, 3, 1, 1, 1}, {1, 40, 4, 60, 3, 1, 1, 1}, {9, 3, 5, 17, 3, 2, 1, 1},
+        {7, 20, 9, 10, 5, 1, 0, 1}, {2, 60, 7, 19, 3, 2, 1, 1}, {3, 8, 6, 24, 3, 1, 2, 2},
+        {2, 3, 9, 30, 7, 2, 3, 2},
+    };
+    for (int i = 0; i < 7; i++) {
+        add(s, make_conv_forward(&arena, &conv[i], i % 2 == 0));
+        add(s, make_conv_chain(&arena, &conv[i]));
+        if (conv[i].stride == 1)
+            add(s, make_conv_data(&arena, &conv[i]));
+        add(s, make_conv_weight(&arena, &conv[i], 0));
+        add(s, make_conv_weight(&arena, &conv[i], 160));
+    }
+}
+
 START_TEST(sweep)
 {
     check_all("native", add_sweep);
@@ -89,6 +107,12 @@ START_TEST(convolutions)
 }
 END_TEST
 
+START_TEST(staged)
+{
+    check_all("native", add_staged);
+}
+END_TEST
+
 Suite *suite_cpu_contract(void)
 {
     Suite *s = suite_create("cpu_contract");
@@ -97,6 +121,7 @@ Suite *suite_cpu_contract(void)
     tcase_add_test(t, sweep);
     tcase_add_test(t, blocked);
     tcase_add_test(t, convolutions);
+    tcase_add_test(t, staged);
     suite_add_tcase(s, t);
     return s;
 }

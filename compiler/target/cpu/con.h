@@ -36,12 +36,38 @@ void walk_decode(const Walk *w, Ir *ir, Lv flat, Lv *digit);
 void walk_set(const Walk *w, Gen *g, Lv *digit);
 /* Steps by `by` within the run (by <= rest of it), with carries. */
 void walk_advance(const Walk *w, Ir *ir, Lv *digit, Lv by);
+/* All affine expressions of a section, one after the other: NULL at the end. */
+const KAff *con_affine(const Kernel *k, Val from, Val to, int index);
+int64_t con_coef(const KAff *x, Val v);
 
 typedef enum PackMode {
-    PACK_ROW, /* vectors along the panel's width */
-    PACK_K,   /* vectors along k, transposed in registers */
+    PACK_ROW,   /* vectors along the panel's width */
+    PACK_K,     /* vectors along k, transposed in registers */
+    PACK_STAGE, /* from staged rows: either of these (con_stage.c) */
     PACK_SCALAR
 } PackMode;
+
+/* A free index f and an index d of k that every affine of a section meets as one place,
+ * s*f + t*d (times some factor): a window that slides. f, d 0: one place, 0. */
+typedef struct Slide {
+    Val f, d;
+    int64_t n_f, n_d, s, t;
+    int64_t lowest, n; /* places are lowest..lowest+n-1 */
+} Slide;
+
+/* Rows of a side's values by place, computed once, that panels are then copied from. A
+ * row is all places x of one (other free indices, y); the rows are numbered through. */
+typedef struct Stage {
+    bool along_k; /* vectors of a panel lie along k, transposed in registers */
+    int step;     /* places from one lane to the next: 1 or 2 */
+    int pairs;    /* sliding indices: x, then y */
+    Slide x, y;
+    int64_t n_rows;       /* all there are */
+    int64_t rows, blocks; /* staged at a time: rows, of each of so many other k */
+    int64_t plane, pitch; /* elements: of a row's even (step 1: all) places, of a row */
+    int64_t bytes, at;    /* in lane scratch */
+    Lv from, to;          /* slots: the rows that are staged */
+} Stage;
 
 /* One factor. */
 typedef struct Side {
@@ -53,6 +79,7 @@ typedef struct Side {
     bool in_place;
     PackMode pack;
     double pack_cycles; /* per element */
+    Stage stage;        /* PACK_STAGE */
 } Side;
 
 typedef struct ConPlan {
@@ -85,6 +112,21 @@ typedef struct Con {
     Lv scratch;
 } Con;
 
+/* con_stage.c: whether panels of `width`, kc of k at a time, are better copied from
+ * staged rows than packed as s->pack says; if so, says PACK_STAGE. */
+void con_stage_plan(const ConPlan *p, Side *s, int width);
+/* Nothing is staged; before panels are packed from the lowest free index up. */
+void con_stage_reset(Con *c, Side *s);
+void con_stage_pack(Con *c, Side *s, int width, Lv r0, Lv count, Lv k0, Lv kn, Lv dst);
+/* con_plan.c: cycles of a section's loads and arithmetic for vl lanes along `lane`, -1
+ * where an index that moves with it makes each element a chase; bounds that can fail. */
+double con_vector_cycles(const ConPlan *p, const Side *s, Val lane);
+int con_open_bounds(const Kernel *k, const Side *s);
+/* con_pack.c: the section's value where g's indices stand; a store to packed memory. */
+Lv con_value(Con *c, Side *s);
+void con_store_packed(Con *c, Lv x, Lv dst, Lv elem);
+/* con_pack.c: n vectors of n lanes. */
+void con_transpose(Con *c, Lv *x, int n);
 /* con_pack.c: rows [r0, r0+count) of a side, k in [k0, k0+kn), to dst[k][width]. */
 void con_pack(Con *c, Side *s, int width, Lv r0, Lv count, Lv k0, Lv kn, Lv dst);
 /* Address of element (r, k) of a plain side. */

@@ -6,7 +6,7 @@ enum {
     LONG_SECTION = 12 /* instructions */
 };
 
-static Lv value_of(Con *c, Side *s)
+Lv con_value(Con *c, Side *s)
 {
     Gen *g = &c->g;
     for (Val v = s->from; v < s->to; v++)
@@ -22,7 +22,7 @@ static Lv offset(Con *c, Lv elems)
     return ir_mul(c->ir, elems, c->p->es);
 }
 
-static void store_packed(Con *c, Lv x, Lv dst, Lv at)
+void con_store_packed(Con *c, Lv x, Lv dst, Lv at)
 {
     Lv p = ir_at_byte(c->ir, dst, offset(c, at));
     Lv store = LLVMBuildStore(c->ir->b, x, p);
@@ -82,7 +82,7 @@ static void pack_scalar(Con *c, Side *s, int width, Lv r0, Lv count, Lv k0, Lv k
     walk_set(&s->free, &c->g, row);
     walk_set(&s->k, &c->g, k.digit);
     Lv at = ir_add(ir, ir_mul(ir, k.l.i, width), r.i);
-    store_packed(c, value_of(c, s), dst, at);
+    con_store_packed(c, con_value(c, s), dst, at);
     close_k(c, &s->k, &k, ir_int(ir, 1));
     ir_loop_end(ir, &r);
 }
@@ -125,7 +125,7 @@ static Lv strip_value(Con *c, Side *s, Lv *digit, KLoop *k, Lv live)
     gen_vector(&c->g, c->p->vl, s->free.lane, live);
     walk_set(&s->free, &c->g, digit);
     walk_set(&s->k, &c->g, k->digit);
-    return value_of(c, s);
+    return con_value(c, s);
 }
 
 /* Both runs of a strip, joined. */
@@ -140,7 +140,7 @@ static Lv strip_joined(Con *c, Side *s, Strip *t, KLoop *k)
     c->g.from = t->split;
     walk_set(&s->free, &c->g, t->next);
     walk_set(&s->k, &c->g, k->digit);
-    Lv far = value_of(c, s);
+    Lv far = con_value(c, s);
     return LLVMBuildSelect(ir->b, first, near, far, "");
 }
 
@@ -156,7 +156,7 @@ static void pack_strips(Con *c, Side *s, int width, Strip *strip, bool partial, 
         Lv x = joined ? strip_joined(c, s, &strip[j], &k)
                       : strip_value(c, s, strip[j].here, &k, partial ? strip[j].live : NULL);
         Lv at = ir_add(ir, ir_mul(ir, k.l.i, width), ir_int(ir, j * lanes));
-        store_packed(c, x, dst, at);
+        con_store_packed(c, x, dst, at);
     }
     close_k(c, &s->k, &k, ir_int(ir, 1));
     gen_scalar(&c->g);
@@ -205,8 +205,8 @@ static void exchange(Con *c, Lv *x, int n, int s)
     }
 }
 
-/* n vectors of n lanes. The stages for neighbours are unpacks on every machine. */
-static void transpose(Con *c, Lv *x, int n)
+/* The stages for neighbours are unpacks on every machine. */
+void con_transpose(Con *c, Lv *x, int n)
 {
     if (n >= 4) { /* 4 x 4 blocks: unpack pairs, then their halves */
         int lo[64], hi[64];
@@ -256,14 +256,14 @@ static void pack_k_group(Con *c, Side *s, int width, Lv row[][K_MAX_DIMS], KLoop
             continue;
         walk_set(&s->free, &c->g, row[j]);
         walk_set(&s->k, &c->g, k->digit);
-        x[j] = value_of(c, s);
+        x[j] = con_value(c, s);
     }
     for (int g = 0; g < groups; g++)
-        transpose(c, x + g * lanes, lanes);
+        con_transpose(c, x + g * lanes, lanes);
     for (int j = 0; j < lanes; j++)
         for (int g = 0; g < groups; g++) {
             Lv at = ir_add(ir, ir_mul(ir, k->l.i, width), ir_int(ir, j * width + g * lanes));
-            store_packed(c, x[g * lanes + j], dst, at);
+            con_store_packed(c, x[g * lanes + j], dst, at);
         }
     gen_scalar(&c->g);
 }
@@ -299,6 +299,9 @@ void con_pack(Con *c, Side *s, int width, Lv r0, Lv count, Lv k0, Lv kn, Lv dst)
     switch (s->pack) {
     case PACK_ROW:
         pack_row(c, s, width, r0, count, k0, kn, dst);
+        break;
+    case PACK_STAGE:
+        con_stage_pack(c, s, width, r0, count, k0, kn, dst);
         break;
     case PACK_K:
         pack_k(c, s, width, r0, count, k0, kn, dst);

@@ -57,14 +57,6 @@ static const Kernel *spread_batch(const Kernel *k, Arena *arena)
 
 /* ---- operands -------------------------------------------------------------------- */
 
-static int64_t coef_of(const KAff *x, Val v)
-{
-    for (int i = 0; i < x->n; i++)
-        if (x->t[i].v == v)
-            return x->t[i].coef;
-    return 0;
-}
-
 static bool within_bounds(const Kernel *k, const KAccess *a)
 {
     for (int b = 0; b < a->n_bounds; b++) {
@@ -93,13 +85,11 @@ static void find_plain(const Kernel *k, Side *s, DType type)
     s->plain = s->free.run == s->free.total && s->k.run == s->k.total && !indirect(k, &a->at) &&
                within_bounds(k, a);
     s->access = i->aux;
-    s->rs = s->free.lane != 0 ? coef_of(&a->at, s->free.lane) : 0;
-    s->ks = s->k.lane != 0 ? coef_of(&a->at, s->k.lane) : 0;
+    s->rs = s->free.lane != 0 ? con_coef(&a->at, s->free.lane) : 0;
+    s->ks = s->k.lane != 0 ? con_coef(&a->at, s->k.lane) : 0;
 }
 
-/* Cycles of a section's loads along `lane`, for vl lanes; -1 where an index that moves
- * with the lane makes each element a chase. */
-static double vector_cycles(const ConPlan *p, const Side *s, Val lane)
+double con_vector_cycles(const ConPlan *p, const Side *s, Val lane)
 {
     const Kernel *k = p->k;
     double sum = 0;
@@ -110,20 +100,19 @@ static double vector_cycles(const ConPlan *p, const Side *s, Val lane)
             continue;
         }
         const KAff *x = &k->access.at[i->aux].at;
-        int64_t c = coef_of(x, lane);
+        int64_t c = con_coef(x, lane);
         bool pairs = c == 2 && p->mach->masked && dtype_bytes((DType)i->dtype) >= 4;
         sum += c == 0 || c == 1 ? 1 : pairs ? 4 : 2 * p->vl;
         for (int t = 0; t < x->n; t++) {
             const KInst *j = &k->inst.at[x->t[t].v];
-            if (j->op == KI_LOAD && coef_of(&k->access.at[j->aux].at, lane) != 0)
+            if (j->op == KI_LOAD && con_coef(&k->access.at[j->aux].at, lane) != 0)
                 return -1;
         }
     }
     return sum;
 }
 
-/* Bounds of a section's loads that can fail. */
-static int open_bounds(const Kernel *k, const Side *s)
+int con_open_bounds(const Kernel *k, const Side *s)
 {
     int n = 0;
     for (Val v = s->from; v < s->to; v++) {
@@ -158,11 +147,11 @@ static double k_cycles(const ConPlan *p, const Side *s, int width, double load)
 
 static void choose_pack(const ConPlan *p, Side *s, int width)
 {
-    int bounds = open_bounds(p->k, s);
+    int bounds = con_open_bounds(p->k, s);
     s->pack = PACK_SCALAR;
     s->pack_cycles = 3 + bounds;
     bool long_run = s->free.run == s->free.total || s->free.run >= p->vl;
-    double load = vector_cycles(p, s, s->free.lane);
+    double load = con_vector_cycles(p, s, s->free.lane);
     if (s->free.lane != 0 && load >= 0 && long_run) {
         double cycles = row_cycles(p, s, width, load + bounds);
         if (cycles < s->pack_cycles) {
@@ -170,7 +159,7 @@ static void choose_pack(const ConPlan *p, Side *s, int width)
             s->pack_cycles = cycles;
         }
     }
-    load = vector_cycles(p, s, s->k.lane);
+    load = con_vector_cycles(p, s, s->k.lane);
     if (s->k.lane != 0 && load >= 0 && s->k.run >= p->vl / 2) {
         double cycles = k_cycles(p, s, width, load + 2 * bounds);
         if (cycles < s->pack_cycles) {
@@ -230,7 +219,7 @@ static bool strided_output(const ConPlan *p)
     for (Val v = c->e_from; v < c->e_to; v++) {
         const KInst *i = &p->k->inst.at[v];
         if (i->op == KI_STORE && p->out_cols.lane != 0)
-            return coef_of(&p->k->access.at[i->aux].at, p->out_cols.lane) != 1;
+            return con_coef(&p->k->access.at[i->aux].at, p->out_cols.lane) != 1;
     }
     return false;
 }
@@ -254,6 +243,16 @@ static int64_t at_least_1(int64_t x)
     return x < 1 ? 1 : x;
 }
 
+/* Blocks of k that are whole in the two fastest sub-indices stage whole images. */
+static int64_t fast_k(const ConPlan *p)
+{
+    const Walk *k = p->rows.k.n > p->cols.k.n ? &p->rows.k : &p->cols.k;
+    int64_t n = 1;
+    for (int i = k->n > 2 ? k->n - 2 : 0; i < k->n; i++)
+        n *= k->extent[i];
+    return n;
+}
+
 static void cut_k(ConPlan *p)
 {
     int64_t most = p->n_rows <= 192 ? 1152 : 512, wanted = 384;
@@ -262,8 +261,12 @@ static void cut_k(ConPlan *p)
     p->sums = p->leaf < p->n_k;
     p->kc = p->leaf;
     bool all_in_place = p->rows.in_place && p->cols.in_place && p->n_cols % p->nr == 0;
-    if (p->leaf > most && !all_in_place)
+    if (p->leaf > most && !all_in_place) {
+        int64_t window = fast_k(p);
         p->kc = ceil_div(p->leaf, ceil_div(p->leaf, wanted));
+        if (window <= 1152 && p->leaf % window == 0)
+            p->kc = window * at_least_1((wanted + window / 2) / window);
+    }
     p->chains = p->kc < p->leaf;
     p->kc = at_least_1(p->kc); /* sums over nothing have blocks too */
 }
@@ -316,6 +319,10 @@ static void consider(ConPlan *best, ConPlan p, bool swap, int nv)
     choose_pack(&p, &p.cols, p.nr);
     choose_in_place(&p);
     cut_k(&p);
+    if (!p.rows.in_place)
+        con_stage_plan(&p, &p.rows, p.mr);
+    if (!p.cols.in_place)
+        con_stage_plan(&p, &p.cols, p.nr);
     p.cycles = plan_cycles(&p);
     if (best->cycles < 0 || p.cycles < best->cycles)
         *best = p;
@@ -338,6 +345,12 @@ static void cut_blocks(ConPlan *p)
     }
 }
 
+static int64_t stage_at(Side *s, int64_t at)
+{
+    s->stage.at = at;
+    return !s->in_place && s->pack == PACK_STAGE ? s->stage.bytes : 0;
+}
+
 static void lay_out(ConPlan *p)
 {
     int64_t tile = align_up((int64_t)p->mr * p->nr * p->es, 64), at = 0;
@@ -350,6 +363,8 @@ static void lay_out(ConPlan *p)
     p->b_at = at;
     if (!p->cols.in_place || p->n_cols % p->nr != 0)
         at += align_up((p->kc + slack) * p->nr * p->es, 64);
+    at += stage_at(&p->rows, at);
+    at += stage_at(&p->cols, at);
     p->t_at = at;
     at += tile * (p->chains ? tiles : 1);
     p->s_at = at;

@@ -1,7 +1,7 @@
 /* Walking over the sub-indices of a role. */
 #include "con.h"
 
-static int64_t coef_of(const KAff *x, Val v)
+int64_t con_coef(const KAff *x, Val v)
 {
     for (int i = 0; i < x->n; i++)
         if (x->t[i].v == v)
@@ -9,8 +9,7 @@ static int64_t coef_of(const KAff *x, Val v)
     return 0;
 }
 
-/* All affine expressions of a section, one after the other: NULL at the end. */
-static const KAff *affine_at(const Kernel *k, Val from, Val to, int index)
+const KAff *con_affine(const Kernel *k, Val from, Val to, int index)
 {
     for (Val v = from; v < to; v++) {
         const KInst *i = &k->inst.at[v];
@@ -32,8 +31,8 @@ static const KAff *affine_at(const Kernel *k, Val from, Val to, int index)
 static bool continues(const Kernel *k, Val from, Val to, Val slow, Val lane, int64_t run)
 {
     const KAff *x;
-    for (int i = 0; (x = affine_at(k, from, to, i)) != NULL; i++)
-        if (coef_of(x, slow) != coef_of(x, lane) * run)
+    for (int i = 0; (x = con_affine(k, from, to, i)) != NULL; i++)
+        if (con_coef(x, slow) != con_coef(x, lane) * run)
             return false;
     return true;
 }

@@ -190,6 +190,8 @@ static void k_block(Con *c, Range rows, Range cols, const Place *at)
 {
     Ir *ir = c->ir;
     ConPlan *p = c->p;
+    con_stage_reset(c, &p->rows);
+    con_stage_reset(c, &p->cols);
     if (!p->rows.in_place && p->n_k > 0) {
         IrLoop l = ir_loop(ir, rows.from, rows.to, 1, false);
         Lv count, row0 = row_of(c, l.i, &count);
