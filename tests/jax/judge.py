@@ -6,6 +6,10 @@
 JAX computes in double precision. For every model and optimizer, 20 steps on 20 batches:
 every loss within 1e-4 relative, and the first step's gradient of every parameter within
 1e-5 of the global gradient norm. The last line is "passed=N failed=N skipped=N".
+
+Batch norm on 16 pictures of noise makes resnet8 chaotic: JAX's own losses in single
+precision leave those in double by up to 1e-3 within 20 steps. It is held to the 1e-4 for
+its first 6 steps in single precision, and for all 20 in double, its inputs made f64.
 """
 import argparse
 import json
@@ -30,6 +34,7 @@ import safetensors  # noqa: E402
 
 STEPS = 20
 LOSS_TOLERANCE = 1e-4       # relative
+SINGLE_STEPS = {"resnet8": 6}
 GRADIENT_TOLERANCE = 1e-5   # of the global norm
 
 # name -> (what a train block says, the same in optax)
@@ -143,6 +148,15 @@ class Gradc:
         return [model.call("step", batch)[0] for batch in batches]
 
 
+def check_losses(counts, what, losses, wanted):
+    """Counts every step; the largest relative error."""
+    errors = [abs(a - b) / abs(b) for a, b in zip(losses, wanted)]
+    for i, error in enumerate(errors):
+        counts.check(error <= LOSS_TOLERANCE,
+                     f"{what}: loss of step {i + 1}: {losses[i]} instead of {wanted[i]}")
+    return max(errors)
+
+
 def judge(counts, gradc, name, rule):
     model = models.MODELS[name]()
     with open(os.path.join(models.ROOT, "examples", name + ".model")) as f:
@@ -161,21 +175,30 @@ def judge(counts, gradc, name, rule):
     rng = np.random.default_rng(3)
     batches = [model.batch(rng) for _ in range(STEPS)]
     first, grads = gradc.gradients(source, model.options, batches[0])
-    losses = gradc.losses(source, model.options, {k: values[k] for k in wanted}, batches)
+    steps = SINGLE_STEPS.get(name, STEPS)
+    values = {k: values[k] for k in wanted}
+    losses = gradc.losses(source, model.options, values, batches[:steps])
     want_losses, want_grads = jax_run(model, values, batches, OPTIMIZERS[rule][1])
-    errors = [abs(a - b) / abs(b) for a, b in zip(losses, want_losses)]
-    errors[0] = max(errors[0], abs(first - want_losses[0]) / abs(want_losses[0]))
+    off_run = check_losses(counts, f"{name} {rule}: gradc run", [first], want_losses)
+    off_single = check_losses(counts, f"{name} {rule}", losses, want_losses)
+    said = f"off by {max(off_run, off_single):.1e} at most"
+    if steps < STEPS:
+        os.mkdir(gradc.path("double"))  # a library of the same path would be the same
+        double_gradc = Gradc(gradc.program, gradc.path("double"))
+        wide = double_gradc.path(name + ".model")
+        with open(wide, "w") as f:
+            f.write(re.sub(r"\bf32\b", "f64", text))
+        losses = double_gradc.losses(wide, model.options, values, batches)
+        off_double = check_losses(counts, f"{name} {rule} in double", losses, want_losses)
+        said += f" in {steps} steps, {off_double:.1e} in double"
     norm = global_norm(want_grads)
     off = {k: float(np.linalg.norm(grads[k] - g)) / norm if k in grads else np.inf
            for k, g in want_grads.items()}
-    for i, error in enumerate(errors):
-        counts.check(error <= LOSS_TOLERANCE, f"{name} {rule}: loss of step {i + 1}: {losses[i]} "
-                                              f"instead of {want_losses[i]}")
     for k, error in off.items():
         counts.check(error <= GRADIENT_TOLERANCE,
                      f"{name} {rule}: gradient of {k}: off by {error:.2e} of the global norm")
-    print(f"{name} {rule}: loss {want_losses[0]:.6f} to {want_losses[-1]:.6f}, off by "
-          f"{max(errors):.1e} at most; gradients off by {max(off.values()):.1e} "
+    print(f"{name} {rule}: loss {want_losses[0]:.6f} to {want_losses[-1]:.6f}, {said}; "
+          f"gradients off by {max(off.values()):.1e} "
           f"({max(off, key=off.get)})", flush=True)
 
 

@@ -42,7 +42,5 @@ if build build Release gradc-smith >build/log/make-smith.txt 2>&1; then
 else
     fail "the build of gradc-smith"
 fi
-run jax build/venv/bin/python tests/jax/judge.py --gradc build/gradc --models digits,fashion,chargpt
-# Gradients agree to 4e-7 of their norm; by step 20 the losses are up to 8e-4 apart.
-skip "resnet8 beside JAX for 20 steps: losses part by more than 1e-4 from step to step"
+run jax build/venv/bin/python tests/jax/judge.py --gradc build/gradc
 finish
