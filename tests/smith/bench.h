@@ -17,7 +17,9 @@ typedef struct Bench {
     uint64_t seed;
     const void **in; /* by input */
     gradc_block *in_block, *out_block;
-    int32_t lanes; /* of the run: for messages */
+    void *handle;  /* of the last run */
+    int32_t lanes; /* of it */
+    int status;    /* of the object's last call */
     Verdict *v;
 } Bench;
 

@@ -12,9 +12,9 @@
 
 const char *fault_name(Fault f)
 {
-    static const char *const name[] = {"none",    "compile",  "plan",   "init",  "grad",
-                                       "eval",    "step",     "status", "guard", "finite",
-                                       "forward", "quotient", "crash"};
+    static const char *const name[] = {"none",   "compile", "plan",     "init",   "grad",
+                                       "eval",   "step",    "status",   "atomic", "guard",
+                                       "finite", "forward", "quotient", "crash"};
     return name[f];
 }
 
@@ -265,6 +265,7 @@ static bool run_entry(Bench *b, Fault f, void *g, const char *name, RunEntry *ca
         memset(b->out_block->data[i], 0x5a, (size_t)b->m->outputs[i].bytes);
     int got = call(g, b->in_block, wanted_results(b, e));
     int want = judge_run(b->judge, name, b->in, rows);
+    b->status = got;
     if (got != want && !(got == GRADC_NONFINITE && want == GRADC_OK))
         return fault(b->v, FAULT_STATUS, "%s, %lld rows: the object returns %d (%s), the judge %d",
                      name, (long long)rows, got, b->m->error(g), want);
@@ -297,6 +298,54 @@ static bool run_all(Bench *b, void *g, int64_t rows)
            run_entry(b, FAULT_GRAD, g, "grad", b->m->grad, rows);
 }
 
+/* ---- a step that fails ------------------------------------------------------------ */
+
+/* All that lasts from call to call, but for what counts such steps. */
+static void **snapshot(Bench *b, void *g)
+{
+    void **all = NEW_ARRAY(&b->arena, void *, b->p->tensor.n);
+    for (int i = 0; i < b->p->tensor.n; i++) {
+        const Buffer *x = &b->p->buffer.at[b->p->tensor.at[i].buffer];
+        if (x->role == ROLE_GRADIENT || b->p->tensor.at[i].buffer == b->p->skipped_counter)
+            continue;
+        all[i] = arena_alloc(&b->arena, (size_t)x->bytes + 1);
+        if (b->m->read(g, i, all[i], (size_t)x->bytes) != GRADC_OK)
+            abort();
+    }
+    return all;
+}
+
+static void fill_with_nan(Bench *b)
+{
+    for (int i = 0; i < b->p->input.n; i++) {
+        const Input *in = &b->p->input.at[i];
+        if (dtype_is_float(in->dtype)) /* all bits set are a NaN in each of them */
+            memset((void *)b->in[i], 0xff, (size_t)(in->elems * dtype_bytes(in->dtype)));
+    }
+}
+
+static bool step_of_nan(Bench *b, void *g)
+{
+    if (entry_of(b->p, "step") == NULL)
+        return true;
+    void **before = snapshot(b, g);
+    fill_with_nan(b);
+    bool same_bits = run_entry(b, FAULT_STEP, g, "step", b->m->step, 0);
+    if (!same_bits || b->status != GRADC_NONFINITE)
+        return same_bits;
+    void **after = snapshot(b, g);
+    for (int i = 0; i < b->p->tensor.n; i++)
+        if (after[i] != NULL &&
+            memcmp(before[i], after[i], (size_t)b->p->buffer.at[b->p->tensor.at[i].buffer].bytes) !=
+                0)
+            return fault(b->v, FAULT_ATOMIC, "a step that failed changed %s",
+                         b->p->tensor.at[i].name);
+    b->v->failed_steps++;
+    return true;
+}
+
+/* ---- all of them ------------------------------------------------------------------ */
+
 static void seed_judge(Bench *b)
 {
     b->judge = judge_open(b->p, K_EXACT, &b->arena);
@@ -315,6 +364,7 @@ static bool run_lanes(Bench *b, int32_t lanes, int64_t rows)
     void *g;
     char *block = guarded(b->m->arena_bytes, b->m->arena_align, 0x77);
     int st = b->m->init(block, (size_t)b->m->arena_bytes, &o, &g);
+    b->handle = g;
     seed_judge(b);
     int want = judge_run(b->judge, "init", NULL, 0);
     if (st != want)
@@ -331,8 +381,8 @@ static void run_object(Bench *b)
         if (!run_lanes(b, lanes[i], 0))
             return;
     int64_t all = b->p->batch_rows * b->p->accumulate;
-    if (all > 1)
-        run_lanes(b, 2, 1 + (int64_t)(b->seed % (uint64_t)(all - 1)));
+    if (all <= 1 || run_lanes(b, 2, 1 + (int64_t)(b->seed % (uint64_t)(all - 1))))
+        step_of_nan(b, b->handle);
 }
 
 /* ---- compiling -------------------------------------------------------------------- */

@@ -11,7 +11,7 @@
 #include "graph/op.h"
 
 typedef struct Sum {
-    int32_t models, failed, scans, quotients, redrawn;
+    int32_t models, failed, scans, quotients, redrawn, failed_steps;
     int64_t used[N_OPS];
     int32_t in_models[N_OPS];
     int32_t primal[100000];
@@ -40,6 +40,7 @@ static void add(Sum *s, const Verdict *v)
     s->scans += v->scan;
     s->quotients += v->quotients;
     s->redrawn += v->redrawn;
+    s->failed_steps += v->failed_steps;
     for (int i = 0; i < N_OPS; i++) {
         s->used[i] += v->used[i];
         s->in_models[i] += v->used[i] > 0;
@@ -56,6 +57,7 @@ static void join(Sum *to, const Sum *from)
     to->scans += from->scans;
     to->quotients += from->quotients;
     to->redrawn += from->redrawn;
+    to->failed_steps += from->failed_steps;
     for (int i = 0; i < N_OPS; i++) {
         to->used[i] += from->used[i];
         to->in_models[i] += from->in_models[i];
@@ -141,9 +143,9 @@ static int demands(Sum *s, const Run *r)
     qsort(s->primal, (size_t)s->models, sizeof *s->primal, by_size);
     int32_t median = s->models > 0 ? s->primal[s->models / 2] : 0;
     int rare = rare_ops(s, 50), failed = 0;
-    printf("%d models, median of %d ops, scan in %d; %d quotients, %d redrawn;\n"
+    printf("%d models, median of %d ops, scan in %d; %d quotients, %d redrawn; NaN met in %d;\n"
            "worst error of forward mode %.2e, of quotients %.2e\n",
-           s->models, median, s->scans, s->quotients, s->redrawn, s->worst_forward,
+           s->models, median, s->scans, s->quotients, s->redrawn, s->failed_steps, s->worst_forward,
            s->worst_quotient);
     if (r->demand && median < 15)
         failed++, printf("FAILED: the median is below 15 ops\n");

@@ -10,8 +10,8 @@
  * What is checked (check.c): the object, the very bytes that a build writes, gives the bits
  * of the exact interpreter for first values, loss, outputs, gradients, parameters and
  * optimizer after steps, in a block between guard pages, at 1, 2, 3 and 8 lanes whose
- * chunks run in random order; plans replay; gradients agree with forward mode and with
- * central differences (derive.c).
+ * chunks run in random order; a step that meets NaN changes nothing; plans replay; gradients agree
+ * with forward mode and with central differences (derive.c).
  *
  *   gradc-smith run [--seed N] [--count N] [--jobs N] [--demand]
  *   gradc-smith show SEED          prints the model
@@ -36,6 +36,7 @@ typedef enum Fault {
     FAULT_EVAL,
     FAULT_STEP,
     FAULT_STATUS,   /* object and judge return different statuses */
+    FAULT_ATOMIC,   /* a step that failed changed something */
     FAULT_GUARD,    /* something outside of the block was written */
     FAULT_FINITE,   /* NaN or infinity in the loss: the generator's mistake */
     FAULT_FORWARD,  /* reverse mode against forward mode */
@@ -54,6 +55,7 @@ typedef struct Verdict {
     int32_t primal;      /* nodes that compute something, before reverse mode */
     bool scan;
     int32_t quotients, redrawn;
+    int32_t failed_steps; /* that met NaN, as they should */
     double worst_forward, worst_quotient;
 } Verdict;
 

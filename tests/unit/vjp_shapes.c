@@ -160,6 +160,64 @@ static void check_convs(int spatial, int n, int order)
     }
 }
 
+/* Row-major offset of at[] in an array of these extents; -1 outside. */
+static int64_t offset(const int64_t *dim, const int64_t *at)
+{
+    int64_t n = 0;
+    for (int i = 0; i < 5; i++) {
+        if (at[i] < 0 || at[i] >= dim[i])
+            return -1;
+        n = n * dim[i] + at[i];
+    }
+    return n;
+}
+
+/* Element o[N, O, p...] by the definition. */
+static double conv_element(const Conv *c, const Value *in, const int64_t *o)
+{
+    int64_t group = o[1] / (c->w[0] / c->groups), tap[5] = {o[1]};
+    double sum = 0;
+    for (tap[1] = 0; tap[1] < c->w[1]; tap[1]++)
+        for (tap[2] = 0; tap[2] < c->w[2]; tap[2]++)
+            for (tap[3] = 0; tap[3] < c->w[3]; tap[3]++)
+                for (tap[4] = 0; tap[4] < c->w[4]; tap[4]++) {
+                    int64_t at[5] = {o[0], group * c->w[1] + tap[1]};
+                    for (int i = 0; i < 3; i++)
+                        at[i + 2] =
+                            o[i + 2] * c->stride[i] + tap[i + 2] * c->dilation[i] - c->lo[i];
+                    int64_t x = offset(c->x, at);
+                    sum += x < 0 ? 0 : in[0].x[x] * in[1].x[offset(c->w, tap)];
+                }
+    return sum;
+}
+
+static void check_definition(Conv c, uint64_t *s)
+{
+    renew();
+    Ref y = build_conv(&c);
+    Type t = *type_of(g, y);
+    Value *in = random_inputs(g, 2, -1, 1, s, &cx.perm);
+    Value v = eval_graph(g, &(Feed){.input = in}, &cx.perm)[y];
+    for (int i = c.spatial; i < 3; i++) /* axes of one element */
+        c.x[i + 2] = c.w[i + 2] = c.stride[i] = c.dilation[i] = t.dim[i + 2] = 1;
+    int64_t o[5], n = 0;
+    for (o[0] = 0; o[0] < t.dim[0]; o[0]++)
+        for (o[1] = 0; o[1] < t.dim[1]; o[1]++)
+            for (o[2] = 0; o[2] < t.dim[2]; o[2]++)
+                for (o[3] = 0; o[3] < t.dim[3]; o[3]++)
+                    for (o[4] = 0; o[4] < t.dim[4]; o[4]++, n++)
+                        ck_assert_double_eq_tol(v.x[n], conv_element(&c, in, o), 1e-12);
+    ck_assert_int_eq(n, v.n);
+}
+
+START_TEST(convolutions_by_definition)
+{
+    uint64_t s = 4;
+    for (int i = 0; i < 120; i++)
+        check_definition(random_conv(1 + i % 3, &s), &s);
+}
+END_TEST
+
 START_TEST(convolutions)
 {
     check_convs(1, 150, 1);
@@ -296,6 +354,7 @@ Suite *suite_vjp_shapes(void)
     tcase_add_test(c, matmul_of_all_ranks);
     tcase_add_test(c, einsum_of_many_kinds);
     tcase_add_test(c, a_diagonal);
+    tcase_add_test(c, convolutions_by_definition);
     tcase_add_test(c, convolutions);
     tcase_add_test(c, convolutions_twice);
     tcase_add_test(c, strided_gradients_multiply_no_zeros);

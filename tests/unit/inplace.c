@@ -1,0 +1,87 @@
+/* Which outputs may take the memory of which inputs, by the kernel's text: b0 in, b1 out. */
+#include <check.h>
+#include <string.h>
+
+#include "pass/cluster.h"
+
+#define LOOP(n_in, n_out, body)                                                                    \
+    "loop t { b0: in f32[" #n_in "] b1: out f32[" #n_out "] b2: in f32[64] " body " }"
+#define CON(a, e)                                                                                  \
+    "contract t { b0: in f32[64] b1: out f32[64] b2: in f32[64] dim m i < 8 dim n j < 8 "          \
+    "dim k k < 8 a { " a " give %1 } b { %2: f32 = load b2[8*k + j] give %2 } epilogue { %3: f32 " \
+    "= sum " e " } }"
+
+static const struct {
+    bool may;
+    const char *text;
+} kernels[] = {
+    /* element by element */
+    {true, LOOP(64, 64, "par i < 64 { %1: f32 = load b0[i] %2: f32 = neg %1 store b1[i], %2 }")},
+    {true, LOOP(64, 64,
+                "par i < 8 { par j < 8 { %1: f32 = load b0[8*i + j] store b1[8*i + j], "
+                "%1 } }")},
+    /* transposed, turned, shifted: an element is written before it is read */
+    {false, LOOP(64, 64,
+                 "par i < 8 { par j < 8 { %1: f32 = load b0[i + 8*j] store b1[8*i + j], "
+                 "%1 } }")},
+    {false, LOOP(64, 64, "par i < 64 { %1: f32 = load b0[-1*i + 63] store b1[i], %1 }")},
+    {false, LOOP(64, 64,
+                 "par i < 64 { %1: f32 = load b0[i - 1] if 1 <= i < 64 else 0 store "
+                 "b1[i], %1 }")},
+    /* an element that each iteration of a loop reads again */
+    {false, LOOP(1, 1,
+                 "seq i < 8 { %1: f32 = load b0[0] %2: f32 = load b2[i] %3: f32 = mul %1, "
+                 "%2 store b1[0], %3 }")},
+    {false, LOOP(8, 8,
+                 "par i < 8 { seq j < 8 { %1: f32 = load b0[i] %2: f32 = load b2[8*i + j] "
+                 "%3: f32 = mul %1, %2 store b1[i], %3 } }")},
+    /* all of a row is read before the row is written */
+    {true, LOOP(64, 64,
+                "par i < 8 { %1: f32 = acc add red j < 8 { %2: f32 = load b0[8*i + j] "
+                "into %1, %2 } %3: f32 = fold %1 par l < 8 { store b1[8*i + l], %3 } }")},
+    {false, LOOP(64, 8, "%1: f32 = acc add par i < 8 { %2: f32 = load b0[8*i] store b1[i], %2 }")},
+    {false, LOOP(64, 64,
+                 "par i < 8 { %1: f32 = acc add red j < 8 { %2: f32 = load b0[i + 8*j] "
+                 "into %1, %2 } %3: f32 = fold %1 par l < 8 { store b1[8*i + l], %3 } }")},
+    /* a value beside a PAR loop is read for each piece of the loop */
+    {false, LOOP(1, 8,
+                 "%1: f32 = load b0[0] par i < 8 { %2: f32 = load b2[i] %3: f32 = mul %1, "
+                 "%2 store b1[i], %3 }")},
+    {false, LOOP(64, 64,
+                 "par i < 8 { %1: f32 = load b0[8*i] par j < 8 { store b1[8*i + j], %1 } "
+                 "}")},
+    {true, LOOP(1, 1,
+                "%1: f32 = load b0[0] par i < 1 { %2: f32 = load b2[i] %3: f32 = mul %1, %2 "
+                "store b1[i], %3 }")},
+    /* contractions: what the epilogue reads and writes, never a factor */
+    {true, CON("%1: f32 = load b2[8*i + k]",
+               "%4: f32 = load b0[8*i + j] %5: f32 = add %3, %4 store b1[8*i + j], %5")},
+    {false, CON("%1: f32 = load b0[8*i + k]", "store b1[8*i + j], %3")},
+    {false, CON("%1: f32 = load b2[8*i + k]",
+                "%4: f32 = load b0[i + 8*j] %5: f32 = add %3, %4 store b1[8*i + j], %5")},
+};
+enum { N_KERNELS = sizeof kernels / sizeof *kernels };
+
+START_TEST(only_where_nothing_is_read_later)
+{
+    Ctx cx;
+    ctx_init(&cx);
+    const char *text = kernels[_i].text;
+    Kernel *k = kernel_read(&cx, &cx.perm, source_add(&cx, "test", text, strlen(text), false));
+    diag_print(&cx, stdout);
+    ck_assert_msg(k != NULL, "%s", text);
+    const char *bad = kernel_verify(k, &cx.scratch);
+    ck_assert_msg(bad == NULL, "%s: %s", text, bad);
+    ck_assert_msg(kernel_inplace(k, 0, 1) == kernels[_i].may, "%s", text);
+    ctx_free(&cx);
+}
+END_TEST
+
+Suite *suite_inplace(void)
+{
+    Suite *s = suite_create("inplace");
+    TCase *t = tcase_create("all");
+    tcase_add_loop_test(t, only_where_nothing_is_read_later, 0, N_KERNELS);
+    suite_add_tcase(s, t);
+    return s;
+}
