@@ -162,6 +162,8 @@ static void products(Bench *b)
         {"attention PV 64", {1, 64, 32, 64, 0, 0}},
         {"row 1x1000x768 NT", {1, 1, 1000, 768, TRANSPOSE_B, 0}},
         {"row 1x1000x768 NN", {1, 1, 1000, 768, 0, 0}},
+        {"wide 16x32768x144 NN", {1, 16, 32768, 144, 0, 0}},
+        {"wide 32x8192x288 NN", {1, 32, 8192, 288, 0, 0}},
         {"column 1000x1x768", {1, 1000, 1, 768, 0, 0}},
     };
     printf("%-22s %7s %5s %9s %6s\n", "product", "GFLOP/s", "share", "OpenBLAS", "ratio");

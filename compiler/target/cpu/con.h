@@ -122,6 +122,8 @@ void con_stage_pack(Con *c, Side *s, int width, Lv r0, Lv count, Lv k0, Lv kn, L
  * where an index that moves with it makes each element a chase; bounds that can fail. */
 double con_vector_cycles(const ConPlan *p, const Side *s, Val lane);
 int con_open_bounds(const Kernel *k, const Side *s);
+/* con_plan.c: from one k to the next a plain side's elements lie on another page. */
+bool con_wide_steps(const ConPlan *p, const Side *s);
 /* con_pack.c: the section's value where g's indices stand; a store to packed memory. */
 Lv con_value(Con *c, Side *s);
 void con_store_packed(Con *c, Lv x, Lv dst, Lv elem);

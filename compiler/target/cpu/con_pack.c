@@ -144,14 +144,28 @@ static Lv strip_joined(Con *c, Side *s, Strip *t, KLoop *k)
     return LLVMBuildSelect(ir->b, first, near, far, "");
 }
 
+/* The next panel's elements of this k, which nothing else asks for in time. */
+static void prefetch(Con *c, int width, Lv at)
+{
+    Ir *ir = c->ir;
+    for (int64_t b = 0; b < (int64_t)width * c->p->es; b += 64) {
+        enum { READ = 0, SECOND_CACHE = 2, DATA = 1 };
+        Lv arg[] = {ir_off(ir, at, b), ir_int32(ir, READ), ir_int32(ir, SECOND_CACHE),
+                    ir_int32(ir, DATA)};
+        ir_intrinsic(ir, "llvm.prefetch", &ir->ptr, 1, arg, 4);
+    }
+}
+
 /* Vectors are stored whole; what they write beyond the panel's row is the next row's,
  * written after it. */
 static void pack_strips(Con *c, Side *s, int width, Strip *strip, bool partial, bool joined, Lv k0,
-                        Lv kn, Lv dst)
+                        Lv kn, Lv dst, Lv ahead)
 {
     Ir *ir = c->ir;
     int lanes = c->p->vl;
     KLoop k = open_k(c, &s->k, k0, kn);
+    if (ahead != NULL)
+        prefetch(c, width, ir_at_byte(ir, ahead, ir_mul(ir, k.l.i, s->ks * c->p->es)));
     for (int j = 0; j * lanes < width; j++) {
         Lv x = joined ? strip_joined(c, s, &strip[j], &k)
                       : strip_value(c, s, strip[j].here, &k, partial ? strip[j].live : NULL);
@@ -171,7 +185,9 @@ static void pack_row(Con *c, Side *s, int width, Lv r0, Lv count, Lv k0, Lv kn, 
     for (int j = 0; j * lanes < width; j++)
         strip[j] = strip_at(c, s, r0, count, j * lanes, partial);
     if (s->free.run == s->free.total) {
-        pack_strips(c, s, width, strip, partial, false, k0, kn, dst);
+        bool far = con_wide_steps(c->p, s);
+        Lv ahead = far ? con_address(c, s, ir_add(ir, r0, ir_int(ir, width)), k0) : NULL;
+        pack_strips(c, s, width, strip, partial, false, k0, kn, dst, ahead);
         return;
     }
     Lv crossing = LLVMConstInt(ir->i1, 0, 0);
@@ -180,9 +196,9 @@ static void pack_row(Con *c, Side *s, int width, Lv r0, Lv count, Lv k0, Lv kn, 
         crossing = LLVMBuildOr(ir->b, crossing, over, "");
     }
     IrIf f = ir_if(ir, crossing);
-    pack_strips(c, s, width, strip, partial, true, k0, kn, dst);
+    pack_strips(c, s, width, strip, partial, true, k0, kn, dst, NULL);
     ir_else(ir, &f);
-    pack_strips(c, s, width, strip, partial, false, k0, kn, dst);
+    pack_strips(c, s, width, strip, partial, false, k0, kn, dst, NULL);
     ir_end_if(ir, &f);
 }
 

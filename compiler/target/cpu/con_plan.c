@@ -224,18 +224,24 @@ static bool strided_output(const ConPlan *p)
     return false;
 }
 
+bool con_wide_steps(const ConPlan *p, const Side *s)
+{
+    return s->plain && s->rs == 1 && s->ks * p->es >= 4096 && p->n_k > 64;
+}
+
 /* Places in memory where both operands can be read as they lie. */
 static void choose_in_place(ConPlan *p)
 {
     Side *r = &p->rows, *c = &p->cols;
     int64_t bytes = c->ks * p->es;
     bool aliased = bytes % 1024 == 0 && p->n_k > 32; /* few sets of the first cache */
-    bool often = p->row_panels > 2;
+    bool often = p->row_panels > 2 || con_wide_steps(p, c);
     bool fits = p->n_k * p->nr * p->es <= p->mach->l1_bytes;
     c->in_place = c->plain && c->rs == 1 && p->n_cols >= p->nr && !(often && (aliased || !fits));
     int64_t walked = p->n_rows * p->n_k * p->es;
     bool far = r->ks != 1 && r->ks * p->es >= 4096 && p->n_k > 64;
-    r->in_place = r->plain && (p->n_cols <= 4 * p->nr || (walked <= p->mach->l2_bytes && !far));
+    r->in_place = r->plain && !con_wide_steps(p, r) &&
+                  (p->n_cols <= 4 * p->nr || (walked <= p->mach->l2_bytes && !far));
 }
 
 static int64_t at_least_1(int64_t x)
@@ -247,10 +253,7 @@ static int64_t at_least_1(int64_t x)
 static int64_t fast_k(const ConPlan *p)
 {
     const Walk *k = p->rows.k.n > p->cols.k.n ? &p->rows.k : &p->cols.k;
-    int64_t n = 1;
-    for (int i = k->n > 2 ? k->n - 2 : 0; i < k->n; i++)
-        n *= k->extent[i];
-    return n;
+    return k->n < 2 ? 1 : k->extent[k->n - 1] * k->extent[k->n - 2];
 }
 
 static void cut_k(ConPlan *p)
@@ -264,7 +267,7 @@ static void cut_k(ConPlan *p)
     if (p->leaf > most && !all_in_place) {
         int64_t window = fast_k(p);
         p->kc = ceil_div(p->leaf, ceil_div(p->leaf, wanted));
-        if (window <= 1152 && p->leaf % window == 0)
+        if (window > 1 && window <= 1152 && p->leaf % window == 0)
             p->kc = window * at_least_1((wanted + window / 2) / window);
     }
     p->chains = p->kc < p->leaf;
@@ -279,6 +282,10 @@ static double plan_cycles(ConPlan *p)
     double blocks = (double)ceil_div(p->n_k, p->kc);
     double rest = (p->mr * p->nv * 2.0 + 20) * blocks; /* accumulators in and out */
     double cycles = panels * (tile + out + rest);
+    if (con_wide_steps(p, &p->cols)) /* a miss for each line */
+        cycles += 6 * k * (double)p->col_panels * larger(1, p->nr * p->es / 64.0);
+    if (con_wide_steps(p, &p->rows))
+        cycles += 6 * k * (double)p->row_panels * larger(1, p->mr * p->es / 64.0);
     if (!p->rows.in_place)
         cycles += (double)p->n_rows * k * p->rows.pack_cycles;
     if (!p->cols.in_place)
