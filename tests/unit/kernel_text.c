@@ -195,6 +195,7 @@ START_TEST(damaged_texts)
         int32_t source = source_add(&one, "damaged", text, strlen(text), false);
         Kernel *k = kernel_read(&one, &one.perm, source);
         ck_assert_msg((k == NULL) == (one.n_errors == 1), "%d errors:\n%s", one.n_errors, text);
+        ck_assert(k != NULL || one.diag.at[0]->code == E0190);
         refused += k == NULL;
         if (k != NULL) {
             Text t;

@@ -1,0 +1,1 @@
+"$gradc" plan "$model" $args 2>&1 >/dev/null
