@@ -2,6 +2,7 @@
  * the wide interpreter, and the object's bits at several thread counts. */
 #include "values.h"
 
+#include <assert.h>
 #include <float.h>
 #include <math.h>
 #include <string.h>
@@ -111,11 +112,25 @@ static int check_direction(Check *k, const Tensor *t, double *x, const double *f
     return EXIT_OK;
 }
 
+/* What t is the gradient of: a tensor, or an input that wants one. */
+static int32_t moved_buffer(const Program *p, const Tensor *t)
+{
+    if (t->of >= 0)
+        return p->tensor.at[t->of].buffer;
+    for (int32_t i = 0; i < p->buffer.n; i++)
+        if (p->buffer.at[i].role == ROLE_INPUT && p->buffer.at[i].input == t->of_input)
+            return i;
+    return -1;
+}
+
 static int check_tensor(Check *k, const Tensor *t, int64_t directions)
 {
     const Buffer *b = &k->p->buffer.at[t->buffer];
-    const Tensor *of = &k->p->tensor.at[t->of];
-    double *x = judge_data(k->judge, of->buffer);
+    int32_t moved = moved_buffer(k->p, t);
+    const char *name =
+        t->of >= 0 ? k->p->tensor.at[t->of].name : k->p->input.at[t->of_input].name;
+    assert(moved >= 0 && k->p->buffer.at[moved].elems == b->elems);
+    double *x = judge_data(k->judge, moved);
     int64_t n = b->elems;
     double *from = NEW_ARRAY(k->arena, double, n), *u = NEW_ARRAY(k->arena, double, n);
     double *grad = NEW_ARRAY(k->arena, double, n);
@@ -144,8 +159,7 @@ static int check_tensor(Check *k, const Tensor *t, int64_t directions)
         status = loss_at(k, &again) ? EXIT_OK : EXIT_INPUT;
     }
     if (!cli_has(k->c, OPT_QUIET) && !k->c->cx->json)
-        printf("%-40s %lld elements, worst %.2e of the global norm\n", of->name, (long long)n,
-               error);
+        printf("%-40s %lld elements, worst %.2e of the global norm\n", name, (long long)n, error);
     return status;
 }
 
@@ -179,11 +193,12 @@ static int check_gradients(Check *k, int64_t directions)
         say("the model cannot be evaluated on drawn inputs");
         return EXIT_INPUT;
     }
+    judge_hold_inputs(k->judge);
     global_norm(k);
     int status = EXIT_OK;
     for (int i = 0; i < k->p->tensor.n && status == EXIT_OK; i++) {
         const Tensor *t = &k->p->tensor.at[i];
-        if (t->role == ROLE_GRADIENT && t->of >= 0)
+        if (t->role == ROLE_GRADIENT)
             status = check_tensor(k, t, directions);
     }
     return status;

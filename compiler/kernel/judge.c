@@ -14,6 +14,7 @@ struct Judge {
     double **tangent; /* by buffer, K_DUAL */
     int64_t *reads;   /* by input: leading elements that the entry reads */
     int64_t index[MAX_LOOP_DEPTH];
+    bool holds_inputs;
 };
 
 /* ---- memory -------------------------------------------------------------------- */
@@ -135,6 +136,12 @@ double *judge_tangent(Judge *j, int32_t buffer)
     return dtype_is_float(j->p->buffer.at[buffer].dtype) ? j->tangent[buffer] : NULL;
 }
 
+void judge_hold_inputs(Judge *j)
+{
+    assert(j->mode != K_EXACT);
+    j->holds_inputs = true;
+}
+
 /* ---- inputs --------------------------------------------------------------------- */
 
 /* Counts into j->reads how far into each input the calls reach. */
@@ -240,7 +247,7 @@ static void place_inputs(Judge *j, const void *const *in, int64_t rows)
 {
     for (int32_t b = 0; b < j->p->buffer.n; b++) {
         const Buffer *x = &j->p->buffer.at[b];
-        if (x->role != ROLE_INPUT || j->reads[x->input] == 0)
+        if (x->role != ROLE_INPUT || j->reads[x->input] == 0 || j->holds_inputs)
             continue;
         int64_t n = valid_elems(j, x->input, rows);
         const void *from = in[x->input];

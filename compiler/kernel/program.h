@@ -166,6 +166,9 @@ void *judge_data(Judge *j, int32_t buffer);
 /* K_DUAL: tangents of a float buffer (NULL for others), zero at first. Those of inputs and
  * pinned buffers are set by the caller before a run, and last. */
 double *judge_tangent(Judge *j, int32_t buffer);
+/* From now on the inputs are what judge_data() of their buffers holds, not what judge_run()
+ * is given: so that they can be moved by less than their type's precision. Not for exact. */
+void judge_hold_inputs(Judge *j);
 
 /* The statuses of runtime/abi.h that judge_run can return, under the same numbers. */
 enum { RUN_OK = 0, RUN_BAD_ARGUMENT = 1, RUN_RANGE = 6 };
