@@ -356,11 +356,12 @@ static void seed_judge(Bench *b)
 static bool run_lanes(Bench *b, int32_t lanes, int64_t rows)
 {
     b->lanes = lanes;
-    Lanes l = {b->seed + (uint64_t)lanes, lanes};
+    Lanes *l = NEW(&b->arena, Lanes); /* the handle is used after this function, too */
+    *l = (Lanes){b->seed + (uint64_t)lanes, lanes};
     gradc_options o = {.struct_size = sizeof o, .abi = GRADC_ABI, .seed = b->seed};
     o.threads = lanes;
     o.parallel_for = lanes > 1 ? shuffled_for : NULL;
-    o.context = &l;
+    o.context = l;
     void *g;
     char *block = guarded(b->m->arena_bytes, b->m->arena_align, 0x77);
     int st = b->m->init(block, (size_t)b->m->arena_bytes, &o, &g);
