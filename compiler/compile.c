@@ -63,25 +63,25 @@ static void own_results(Graph *g)
  * from the start, so that a failure leaves nothing behind. */
 static bool entry_graph(Ctx *cx, Model *m, EntryKind e, bool primal_only, Graph **out)
 {
-    Graph *g = *out = build(cx, m, e);              /* tree -> primal graph             */
+    Graph *g = *out = build(cx, m, e); /* tree -> primal graph             */
     if (g == NULL)
         return false;
-    simplify(cx, g);                                /* fold, share, drop dead nodes     */
+    simplify(cx, g); /* fold, share, drop dead nodes     */
     if (!inspect(cx, "primal", g))
         return false;
     if (e == ENTRY_INIT || e == ENTRY_EVAL || primal_only) {
         own_results(g);
         return true;
     }
-    if (!vjp(cx, g, model_pinned(m)))               /* append the reverse graph         */
-        return false;                               /* an op has no derivative          */
+    if (!vjp(cx, g, model_pinned(m))) /* append the reverse graph         */
+        return false;                 /* an op has no derivative          */
     simplify(cx, g);
     if (!inspect(cx, "reverse", g))
         return false;
     if (model_accumulate(m) > 1)
-        g = *out = build_accumulate(cx, m, g);      /* micro-batches: a loop around it  */
+        g = *out = build_accumulate(cx, m, g); /* micro-batches: a loop around it  */
     if (g == NULL || (e == ENTRY_STEP && !build_update(cx, m, g)))
-        return false;                               /* clipping, optimizer, finite flag */
+        return false; /* clipping, optimizer, finite flag */
     simplify(cx, g);
     own_results(g);
     return inspect(cx, "joint", g);
@@ -90,14 +90,14 @@ static bool entry_graph(Ctx *cx, Model *m, EntryKind e, bool primal_only, Graph 
 bool compile_graphs(Ctx *cx, int32_t source, const Options *o, bool primal_only, Output *out)
 {
     static const EntryKind order[] = {ENTRY_EVAL, ENTRY_GRAD, ENTRY_STEP, ENTRY_INIT};
-    Ast *ast = parse(cx, source);                   /* .model text -> tree              */
+    Ast *ast = parse(cx, source); /* .model text -> tree              */
     if (ast == NULL)
         return false;
     dump_tree(cx, ast);
     out->model = model_open_named(cx, ast, o->model, o->define, o->n_defines, out->arena);
     if (out->model == NULL)
         return false;
-    for (int i = 0; i < N_ENTRIES; i++) {           /* init last: it knows every slot   */
+    for (int i = 0; i < N_ENTRIES; i++) { /* init last: it knows every slot   */
         EntryKind e = order[i];
         if (!o->entry[e] || (e == ENTRY_STEP && !model_trains(out->model)))
             continue;
@@ -146,12 +146,12 @@ bool compile_program(Ctx *cx, const Options *o, Output *out)
         int64_t lanes = lower_lane_bytes(c[e], caps);
         lane_bytes = lanes > lane_bytes ? lanes : lane_bytes;
     }
-    lower_pinned(p, model_pinned(out->model));      /* parameters, state: shared        */
+    lower_pinned(p, model_pinned(out->model)); /* parameters, state: shared        */
     lower_lanes(p, lane_bytes, o->threads_max);
-    for (int e = 0; e < N_ENTRIES; e++)             /* order, live ranges, offsets      */
+    for (int e = 0; e < N_ENTRIES; e++) /* order, live ranges, offsets      */
         if (c[e] != NULL)
-            out->plan[e] = lower_entry(cx, p, c[e], model_pinned(out->model),
-                                       entry_name((EntryKind)e));
+            out->plan[e] =
+                lower_entry(cx, p, c[e], model_pinned(out->model), entry_name((EntryKind)e));
     lower_finish(p);
     return cx->n_errors == 0 && fits(cx, o, out);
 }

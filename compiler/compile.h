@@ -9,12 +9,12 @@
 #include "target/target.h"
 
 typedef struct Options {
-    const char *model;        /* of several in a file; NULL: the last */
-    const Define *define;     /* -D name=value */
+    const char *model;    /* of several in a file; NULL: the last */
+    const Define *define; /* -D name=value */
     int n_defines;
-    bool entry[4];            /* by EntryKind: asked for */
-    int64_t budget_bytes;     /* of the whole block; 0: no limit */
-    int32_t threads_max;      /* lanes that the block has scratch for */
+    bool entry[4];        /* by EntryKind: asked for */
+    int64_t budget_bytes; /* of the whole block; 0: no limit */
+    int32_t threads_max;  /* lanes that the block has scratch for */
     TargetOptions target;
 } Options;
 
@@ -22,10 +22,10 @@ typedef struct Options {
 typedef struct Output {
     Arena *arena;
     Model *model;
-    Graph *graph[4];          /* by EntryKind: the joint graph, or NULL */
+    Graph *graph[4]; /* by EntryKind: the joint graph, or NULL */
     Plan *plan[4];
     Program *program;
-    ObjectFile object;        /* after target_emit */
+    ObjectFile object; /* after target_emit */
 } Output;
 
 enum { N_ENTRIES = 4 };

@@ -87,8 +87,12 @@ int main(int argc, char **argv)
     gradc_windows *train, *valid;
     gradc_progress *progress;
     int64_t cut = text.elems * 9 / 10;
-    gradc_window_options wo = {.struct_size = sizeof wo, .rows = BATCH, .context = CONTEXT,
-                               .begin = 0, .end = cut, .seed = 1};
+    gradc_window_options wo = {.struct_size = sizeof wo,
+                               .rows = BATCH,
+                               .context = CONTEXT,
+                               .begin = 0,
+                               .end = cut,
+                               .seed = 1};
     gradc_progress_options po = {.struct_size = sizeof po, .out = stderr, .steps = steps};
     if (gradc_pool_open(0, 0, &pool, &e) != GRADC_OK ||
         gradc_windows_open(&text, &wo, &train, &e) != GRADC_OK ||

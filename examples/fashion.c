@@ -73,8 +73,8 @@ int main(int argc, char **argv)
     const gradc_array *data[] = {&image, &label};
     gradc_batch_options bo = {.struct_size = sizeof bo, .rows = BATCH, .seed = 1, .shuffle = 1};
     gradc_batches *batches;
-    gradc_progress_options po = {.struct_size = sizeof po, .out = stderr, .epochs = EPOCHS,
-                                 .metric = "accuracy"};
+    gradc_progress_options po = {
+        .struct_size = sizeof po, .out = stderr, .epochs = EPOCHS, .metric = "accuracy"};
     gradc_progress *progress;
     if (gradc_batches_open(data, 2, &bo, &batches, &e) != GRADC_OK)
         return fprintf(stderr, "%s\n", e.text), 1;

@@ -50,8 +50,8 @@ static int open_batches(gradc_array *image, gradc_array *label, int shuffle, gra
 {
     const gradc_array *data[] = {image, label};
     gradc_error e;
-    gradc_batch_options o = {.struct_size = sizeof o, .rows = BATCH, .seed = 1, .shuffle = shuffle,
-                             .drop_last = 1};
+    gradc_batch_options o = {
+        .struct_size = sizeof o, .rows = BATCH, .seed = 1, .shuffle = shuffle, .drop_last = 1};
     return gradc_batches_open(data, 2, &o, b, &e) == GRADC_OK ? 0 : fail(e.text);
 }
 

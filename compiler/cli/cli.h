@@ -10,10 +10,10 @@
 /* Exit status. */
 enum {
     EXIT_OK = 0,
-    EXIT_INPUT = 1,    /* errors in the model or its data */
+    EXIT_INPUT = 1, /* errors in the model or its data */
     EXIT_USAGE = 2,
-    EXIT_FILE = 3,     /* a file operation failed, or a file is damaged */
-    EXIT_MEMORY = 4,   /* out of memory, or the budget is infeasible */
+    EXIT_FILE = 3,   /* a file operation failed, or a file is damaged */
+    EXIT_MEMORY = 4, /* out of memory, or the budget is infeasible */
     EXIT_NO_GPU = 5,
     EXIT_INTERNAL = 70 /* a mistake in gradc */
 };

@@ -133,7 +133,7 @@ static const char *dep_text(const Cli *c, Output *out, const char *object)
 
 static const char *const kinds[] = {"graph", "plan", "kernels", "llvm-ir", "asm",
                                     "dot",   "json", "header",  "dep"};
-static const char *const suffixes[] = {".gir", ".plan", ".kernels", ".ll",  ".s",
+static const char *const suffixes[] = {".gir", ".plan", ".kernels", ".ll", ".s",
                                        ".dot", ".json", ".h",       ".o.d"};
 enum { N_KINDS = sizeof kinds / sizeof *kinds };
 
@@ -196,9 +196,8 @@ static int write_outputs(Cli *c, Output *out, const char *object)
     for (int i = 0; (s = cli_nth(c, OPT_EMIT, i)) != NULL; i++) {
         int kind = emit_kind(s);
         const char *equals = strchr(s, '=');
-        const char *path = equals != NULL
-                               ? equals + 1
-                               : replace_suffix(out->arena, object, ".o", suffixes[kind]);
+        const char *path =
+            equals != NULL ? equals + 1 : replace_suffix(out->arena, object, ".o", suffixes[kind]);
         const char *text = emit_text(c, out, kind, object);
         files_add(f, path, text, strlen(text));
     }
@@ -227,8 +226,8 @@ static void summary(const Cli *c, const Output *out, const char *object, double 
         return;
     }
     fprintf(stderr, "%s: %lld parameters, %lld bytes of memory, %d kernels, %zu bytes, %.0f ms\n",
-            object, (long long)parameter_count(p), (long long)p->arena_bytes,
-            out->object.n_kernels, out->object.n_bytes, ms);
+            object, (long long)parameter_count(p), (long long)p->arena_bytes, out->object.n_kernels,
+            out->object.n_bytes, ms);
 }
 
 int command_build(Cli *c)
@@ -387,8 +386,7 @@ static void explain_value(const Plan *p, int32_t v)
             printf("\n  kept from step %d (%s) to step %d (%s), at byte %lld", p->range[i].from,
                    p->step[p->range[i].from].label, p->range[i].to, p->step[p->range[i].to].label,
                    (long long)p->range[i].offset);
-    printf("\n  stored because %s\n",
-           val->reason != NULL ? val->reason : "a later step reads it");
+    printf("\n  stored because %s\n", val->reason != NULL ? val->reason : "a later step reads it");
 }
 
 static int explain_tensor(Cli *c, const Output *out, const char *name)
@@ -406,8 +404,8 @@ static int explain_tensor(Cli *c, const Output *out, const char *name)
     if (found)
         return EXIT_OK;
     const char *near = nearest(name, names.at, names.n);
-    say("the plan has no value `%s`%s%s%s", name, near ? "; did you mean `" : "",
-        near ? near : "", near ? "`?" : "");
+    say("the plan has no value `%s`%s%s%s", name, near ? "; did you mean `" : "", near ? near : "",
+        near ? "`?" : "");
     return EXIT_INPUT;
 }
 

@@ -158,9 +158,13 @@ int feed_open(Feed *f, int64_t rows, uint64_t seed, bool shuffle)
 {
     gradc_error e = {0};
     if (f->windows) {
-        gradc_window_options o = {.struct_size = sizeof o, .rows = rows, .seed = seed,
-                                  .context = f->model->inputs[0].shape[1], .begin = f->begin,
-                                  .end = f->end, .in_order = !shuffle};
+        gradc_window_options o = {.struct_size = sizeof o,
+                                  .rows = rows,
+                                  .seed = seed,
+                                  .context = f->model->inputs[0].shape[1],
+                                  .begin = f->begin,
+                                  .end = f->end,
+                                  .in_order = !shuffle};
         return gradc_windows_open(&f->text, &o, &f->cut, &e) == GRADC_OK ? EXIT_OK : failed(&e);
     }
     static gradc_array part[2][64];
@@ -169,8 +173,11 @@ int feed_open(Feed *f, int64_t rows, uint64_t seed, bool shuffle)
         part[shuffle][i] = part_of(f, i);
         list[i] = &part[shuffle][i];
     }
-    gradc_batch_options o = {.struct_size = sizeof o, .rows = rows, .seed = seed,
-                             .shuffle = shuffle, .drop_last = f->model->accumulate > 1};
+    gradc_batch_options o = {.struct_size = sizeof o,
+                             .rows = rows,
+                             .seed = seed,
+                             .shuffle = shuffle,
+                             .drop_last = f->model->accumulate > 1};
     int st = gradc_batches_open(list, f->model->n_inputs, &o, &f->batches, &e);
     return st == GRADC_OK ? EXIT_OK : failed(&e);
 }

@@ -6,10 +6,10 @@
 
 typedef struct Feed {
     const gradc_model *model;
-    gradc_array array[64];   /* by input, cast to its dtype */
-    gradc_array text;        /* tokens, for models of tokens and next tokens */
+    gradc_array array[64]; /* by input, cast to its dtype */
+    gradc_array text;      /* tokens, for models of tokens and next tokens */
     bool windows;
-    int64_t begin, end;      /* the part of rows or tokens that is used */
+    int64_t begin, end; /* the part of rows or tokens that is used */
     gradc_batches *batches;
     gradc_windows *cut;
 } Feed;

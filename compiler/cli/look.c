@@ -121,8 +121,8 @@ int command_inspect(Cli *c)
     const char *path = c->operand.at[0];
     Text t;
     text_init(&t, &c->cx->perm);
-    bool tensors = ends_with(path, ".safetensors") || ends_with(path, ".gck") ||
-                   ends_with(path, ".gck.prev");
+    bool tensors =
+        ends_with(path, ".safetensors") || ends_with(path, ".gck") || ends_with(path, ".gck.prev");
     int status = tensors ? inspect_tensors(c, path, &t) : inspect_array(c, path, &t);
     if (status == EXIT_OK)
         fputs(t.at, stdout);
@@ -158,12 +158,13 @@ int command_doctor(Cli *c)
     const Caps *caps = target_cpu.caps(c->cx, &o, &a);
     const char *llvm = cpu_llvm_version(&a), *cpu = cpu_host_name(&a);
     long pages = sysconf(_SC_PHYS_PAGES), size = sysconf(_SC_PAGE_SIZE);
-    const char *form = c->cx->json ? "{\"gradc\": \"%s\", \"abi\": %d, \"llvm\": \"%s\", "
-                                     "\"cpu\": \"%s\", \"target\": \"%s\", \"cores\": %d, "
-                                     "\"memory_bytes\": %lld, \"cuda\": null}\n"
-                                   : "gradc     %s, ABI %d\nLLVM      %s\nprocessor %s\n"
-                                     "target    cpu:%s\ncores     %d usable\n"
-                                     "memory    %lld bytes\nCUDA      no such target in this gradc\n";
+    const char *form = c->cx->json
+                           ? "{\"gradc\": \"%s\", \"abi\": %d, \"llvm\": \"%s\", "
+                             "\"cpu\": \"%s\", \"target\": \"%s\", \"cores\": %d, "
+                             "\"memory_bytes\": %lld, \"cuda\": null}\n"
+                           : "gradc     %s, ABI %d\nLLVM      %s\nprocessor %s\n"
+                             "target    cpu:%s\ncores     %d usable\n"
+                             "memory    %lld bytes\nCUDA      no such target in this gradc\n";
     printf(form, GRADC_VERSION, GRADC_ABI, llvm, cpu_model(&a), cpu, n,
            (long long)pages * (long long)size);
     arena_free(&a);

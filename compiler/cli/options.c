@@ -93,11 +93,12 @@ static void print_help(const Command *command)
         print_options(command);
         return;
     }
-    puts("gradc: an ahead-of-time gradient compiler\n\n"
-         "  gradc build mlp.model -o mlp.o       an object with the whole training step, and mlp.h\n"
-         "  gradc train mlp.model --data x=x.npy --data y=y.npy\n"
-         "  gradc run mlp.model --in x=1,2,3     loss, outputs, gradients\n\n"
-         "commands:");
+    puts(
+        "gradc: an ahead-of-time gradient compiler\n\n"
+        "  gradc build mlp.model -o mlp.o       an object with the whole training step, and mlp.h\n"
+        "  gradc train mlp.model --data x=x.npy --data y=y.npy\n"
+        "  gradc run mlp.model --in x=1,2,3     loss, outputs, gradients\n\n"
+        "commands:");
     for (int i = 0; i < n_commands; i++)
         printf("  %-8s %-16s %s\n", commands[i].name, commands[i].operands, commands[i].summary);
     puts("\n`gradc COMMAND --help` lists a command's options.");
@@ -271,7 +272,7 @@ bool parse_bytes(const char *s, int64_t *bytes)
     static const struct {
         const char *suffix;
         int64_t unit;
-    } units[] = {{"", 1},         {"B", 1},           {"KiB", 1 << 10},
+    } units[] = {{"", 1},          {"B", 1},           {"KiB", 1 << 10},
                  {"MiB", 1 << 20}, {"GiB", 1LL << 30}, {"TiB", 1LL << 40}};
     double whole = 0, scale = 1;
     const char *p = s;

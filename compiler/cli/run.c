@@ -145,8 +145,12 @@ static void print_results(const Cli *c, const Session *s, const Values *out, con
 
 static gradc_named named_of(const gradc_tensor *t, const void *data)
 {
-    gradc_named n = {.name = t->name, .dtype = t->dtype, .rank = t->rank, .elems = t->elems,
-                     .bytes = t->bytes, .data = data};
+    gradc_named n = {.name = t->name,
+                     .dtype = t->dtype,
+                     .rank = t->rank,
+                     .elems = t->elems,
+                     .bytes = t->bytes,
+                     .data = data};
     memcpy(n.shape, t->shape, sizeof n.shape);
     return n;
 }
@@ -191,7 +195,8 @@ static int evaluate(Cli *c, Session *s, Values *in, Values *out, Gradients *g)
 {
     const gradc_model *m = s->model;
     if (!cli_has(c, OPT_STEP)) {
-        int (*entry)(void *, const gradc_block *, gradc_block *) = m->grad != NULL ? m->grad : m->eval;
+        int (*entry)(void *, const gradc_block *, gradc_block *) =
+            m->grad != NULL ? m->grad : m->eval;
         int st = entry(s->handle, in->block, out->block);
         if (st != GRADC_OK)
             return session_failed(s, m->grad != NULL ? "grad" : "eval", st);

@@ -127,8 +127,7 @@ static int check_tensor(Check *k, const Tensor *t, int64_t directions)
 {
     const Buffer *b = &k->p->buffer.at[t->buffer];
     int32_t moved = moved_buffer(k->p, t);
-    const char *name =
-        t->of >= 0 ? k->p->tensor.at[t->of].name : k->p->input.at[t->of_input].name;
+    const char *name = t->of >= 0 ? k->p->tensor.at[t->of].name : k->p->input.at[t->of_input].name;
     assert(moved >= 0 && k->p->buffer.at[moved].elems == b->elems);
     double *x = judge_data(k->judge, moved);
     int64_t n = b->elems;

@@ -123,8 +123,8 @@ static int save(Train *t)
     const char *path = cli_value(t->c, OPT_CHECKPOINT, NULL);
     if (path == NULL)
         return EXIT_OK;
-    gradc_checkpoint info = {.struct_size = sizeof info, .step = t->step,
-                             .seed = (uint64_t)t->seed};
+    gradc_checkpoint info = {
+        .struct_size = sizeof info, .step = t->step, .seed = (uint64_t)t->seed};
     gradc_error e = {0};
     feed_position(&t->data, &info.position);
     if (gradc_checkpoint_save(t->s->model, t->s->handle, path, &info, 0, &e) == GRADC_OK)
@@ -165,15 +165,14 @@ static int resume(Train *t)
 static int open_progress(Train *t)
 {
     int64_t per_epoch = feed_batches(&t->data);
-    gradc_progress_options o = {
-        .struct_size = sizeof o,
-        .out = t->c->cx->json ? stdout : stderr,
-        .mode = cli_has(t->c, OPT_QUIET) ? GRADC_PROGRESS_QUIET
-                : t->c->cx->json         ? GRADC_PROGRESS_JSON
-                                         : GRADC_PROGRESS_AUTO,
-        .steps = t->steps > 0 ? t->steps : t->epochs * per_epoch,
-        .epochs = t->steps > 0 ? 0 : t->epochs,
-        .metric = t->metric < 0 ? NULL : t->out.tensor[t->metric].name};
+    gradc_progress_options o = {.struct_size = sizeof o,
+                                .out = t->c->cx->json ? stdout : stderr,
+                                .mode = cli_has(t->c, OPT_QUIET) ? GRADC_PROGRESS_QUIET
+                                        : t->c->cx->json         ? GRADC_PROGRESS_JSON
+                                                                 : GRADC_PROGRESS_AUTO,
+                                .steps = t->steps > 0 ? t->steps : t->epochs * per_epoch,
+                                .epochs = t->steps > 0 ? 0 : t->epochs,
+                                .metric = t->metric < 0 ? NULL : t->out.tensor[t->metric].name};
     gradc_error e = {0};
     if (gradc_progress_open(&o, &t->progress, &e) == GRADC_OK)
         return EXIT_OK;
@@ -193,8 +192,11 @@ static int one_step(Train *t)
         return session_failed(t->s, "step", st);
     t->step++;
     t->samples += t->in.block->rows;
-    gradc_progress_values v = {.epoch = t->epoch + 1, .step = t->step, .samples = t->samples,
-                               .loss = result(t, t->loss), .metric = result(t, t->metric),
+    gradc_progress_values v = {.epoch = t->epoch + 1,
+                               .step = t->step,
+                               .samples = t->samples,
+                               .loss = result(t, t->loss),
+                               .metric = result(t, t->metric),
                                .lr = NAN};
     gradc_progress_step(t->progress, &v);
     return EXIT_OK;

@@ -158,7 +158,8 @@ static int fill_file(Values *v, int32_t i, const char *path)
         say("%s", e.text);
         return EXIT_FILE;
     }
-    bool same = a.rank == t->rank && memcmp(a.shape, t->shape, sizeof(int64_t) * (size_t)a.rank) == 0;
+    bool same =
+        a.rank == t->rank && memcmp(a.shape, t->shape, sizeof(int64_t) * (size_t)a.rank) == 0;
     if (!same || a.dtype != t->dtype) {
         char want[160], have[160];
         shape_words(t->shape, t->rank, want, sizeof want);

@@ -7,9 +7,9 @@
 
 typedef enum DType { F32, F64, F16, BF16, I32, I64, U8, BOOL, N_DTYPES } DType;
 
-const char *dtype_name(DType t);            /* "f32" */
+const char *dtype_name(DType t); /* "f32" */
 bool dtype_find(const char *name, DType *t);
-int dtype_bytes(DType t);                   /* 4, 8, 2, 2, 4, 8, 1, 1 */
+int dtype_bytes(DType t); /* 4, 8, 2, 2, 4, 8, 1, 1 */
 static inline bool dtype_is_float(DType t)
 {
     return t <= BF16;

@@ -96,7 +96,7 @@ static inline int64_t sign_bits(const Fn *f)
 /* c[0] + c[1] x + ... + c[n-1] x^(n-1), by fma. */
 Val fn_poly(const Fn *f, Val x, const double *c, int n);
 #define POLY(f, x, table)                                                                          \
-    (single(f) ? fn_poly(f, x, table##_f32, (int)(sizeof table##_f32 / sizeof(double)))               \
+    (single(f) ? fn_poly(f, x, table##_f32, (int)(sizeof table##_f32 / sizeof(double)))            \
                : fn_poly(f, x, table##_f64, (int)(sizeof table##_f64 / sizeof(double))))
 
 /* At most `limit`, at least `limit`; NaN stays. */

@@ -29,16 +29,16 @@ enum { X_SPLAT = N_KOPS };
 
 typedef struct Op {
     uint8_t op;
-    uint8_t type;  /* RegType of the first operand (of the value, for VALUE and MEM) */
-    uint8_t dtype; /* of the result, in the mode's mapping */
-    uint8_t from;  /* CAST, BITCAST: dtype of the operand */
-    bool strip;    /* loops: runs in strips */
-    bool down;     /* SEQ: last to first */
-    bool lanes;    /* INTO: to the lane of `c`, a loop's index; FOLD: lanes are combined */
-    bool splat;    /* FOLD: in a strip, of an accumulator from outside of it */
+    uint8_t type;       /* RegType of the first operand (of the value, for VALUE and MEM) */
+    uint8_t dtype;      /* of the result, in the mode's mapping */
+    uint8_t from;       /* CAST, BITCAST: dtype of the operand */
+    bool strip;         /* loops: runs in strips */
+    bool down;          /* SEQ: last to first */
+    bool lanes;         /* INTO: to the lane of `c`, a loop's index; FOLD: lanes are combined */
+    bool splat;         /* FOLD: in a strip, of an accumulator from outside of it */
     int32_t r, a, b, c; /* registers */
-    int32_t aux;   /* access, affine; ACC, INTO, FOLD: the operation; loops: body */
-    int32_t end;   /* loops: first operation after the body */
+    int32_t aux;        /* access, affine; ACC, INTO, FOLD: the operation; loops: body */
+    int32_t end;        /* loops: first operation after the body */
     int64_t extent;
 } Op;
 
@@ -61,7 +61,7 @@ typedef struct Bound {
 
 typedef struct Access {
     int32_t buf, n_bounds;
-    DType dtype;  /* of the elements in memory, in the mode's mapping */
+    DType dtype; /* of the elements in memory, in the mode's mapping */
     int64_t elems;
     Affine at;
     Bound *bound;
@@ -80,11 +80,11 @@ typedef struct KCode {
     VEC(Op) op;
     VEC(Access) access;
     VEC(Affine) affine;
-    VEC(Fill) fill;   /* constants */
+    VEC(Fill) fill; /* constants */
     int32_t n_regs;
-    int32_t *reg_of;  /* by Val, while decoding */
-    Reg *reg, *tan;   /* tan: K_DUAL only */
-    int32_t section[4]; /* contraction: A, B, epilogue are [section[i], section[i+1]) */
+    int32_t *reg_of;               /* by Val, while decoding */
+    Reg *reg, *tan;                /* tan: K_DUAL only */
+    int32_t section[4];            /* contraction: A, B, epilogue are [section[i], section[i+1]) */
     int32_t reg_a, reg_b, reg_sum; /* reg_sum -1: not read */
 } KCode;
 

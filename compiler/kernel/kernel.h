@@ -142,13 +142,13 @@ typedef enum KSection { K_IN_DIMS, K_IN_A, K_IN_B, K_IN_EPILOGUE } KSection;
 
 /* Sections of a contraction: instructions [0, body) are DIMs and constants. */
 typedef struct KContract {
-    DType dtype;             /* of the chain: F32 or F64 */
-    int32_t n[4];            /* sub-indices by KRole */
-    Val dim[4][K_MAX_DIMS];  /* their DIM instructions, slowest first */
-    Val a_from, a_to, a;     /* section A: instructions [a_from, a_to), its value */
+    DType dtype;            /* of the chain: F32 or F64 */
+    int32_t n[4];           /* sub-indices by KRole */
+    Val dim[4][K_MAX_DIMS]; /* their DIM instructions, slowest first */
+    Val a_from, a_to, a;    /* section A: instructions [a_from, a_to), its value */
     Val b_from, b_to, b;
-    Val e_from, e_to;        /* epilogue */
-    int64_t leaf;            /* 0: one chain */
+    Val e_from, e_to; /* epilogue */
+    int64_t leaf;     /* 0: one chain */
 } KContract;
 
 typedef struct Kernel {
@@ -171,7 +171,7 @@ int k_buf(Kernel *k, DType t, int64_t elems, KBufMode mode);
 
 KAff k_aff(int64_t base);
 KAff k_aff_val(Val v, int64_t coef);
-KAff k_aff_add(KAff x, KAff y);          /* asserts that the terms fit */
+KAff k_aff_add(KAff x, KAff y); /* asserts that the terms fit */
 KAff k_aff_scale(KAff x, int64_t by);
 KAff k_aff_offset(KAff x, int64_t by);
 bool k_aff_equal(const KAff *x, const KAff *y);
@@ -193,12 +193,12 @@ Val k_cast(Kernel *k, DType t, Val a);
 Val k_bitcast(Kernel *k, DType t, Val a);
 Val k_random(Kernel *k, Val key, Val counter_lo, Val counter_hi);
 
-Val k_par(Kernel *k, int64_t extent);    /* each of these gives the index */
+Val k_par(Kernel *k, int64_t extent); /* each of these gives the index */
 Val k_seq(Kernel *k, int64_t extent);
 Val k_seq_down(Kernel *k, int64_t extent);
 Val k_red(Kernel *k, int64_t extent);
-void k_end(Kernel *k, Val loop);         /* closes loops up to and including this one */
-Val k_acc(Kernel *k, DType t, KOp op);   /* op: KI_ADD MUL MIN MAX AND OR */
+void k_end(Kernel *k, Val loop);       /* closes loops up to and including this one */
+Val k_acc(Kernel *k, DType t, KOp op); /* op: KI_ADD MUL MIN MAX AND OR */
 void k_into(Kernel *k, Val acc, Val v);
 Val k_fold(Kernel *k, Val acc);
 Val k_var(Kernel *k, Val init);
@@ -210,7 +210,7 @@ Val k_dim(Kernel *k, KRole role, int64_t extent);
 void k_section_a(Kernel *k);
 void k_section_b(Kernel *k, Val a_value);
 Val k_epilogue(Kernel *k, Val b_value, DType sum, int64_t leaf); /* gives SUM */
-void k_finish(Kernel *k);                /* both kinds; asserts that all is closed */
+void k_finish(Kernel *k); /* both kinds; asserts that all is closed */
 
 /* ---- text (print.c, read.c), verification, cost -------------------------- */
 
@@ -221,9 +221,9 @@ Kernel *kernel_read(Ctx *cx, Arena *arena, int32_t source); /* NULL after report
 const char *kernel_verify(const Kernel *k, Arena *scratch);
 
 typedef struct KCost {
-    double flops;                 /* adds, muls, divs, sqrts: 1; fma: 2; math: as expanded */
+    double flops;                     /* adds, muls, divs, sqrts: 1; fma: 2; math: as expanded */
     double bytes_read, bytes_written; /* distinct elements of each buffer touched, not LOCAL */
-    double contract_flops;        /* the part of flops that is the contraction's chain */
+    double contract_flops;            /* the part of flops that is the contraction's chain */
 } KCost;
 KCost kernel_cost(const Kernel *k);
 

@@ -9,32 +9,32 @@
 typedef enum Role {
     ROLE_PARAM,
     ROLE_OPTIMIZER,
-    ROLE_STATE,      /* state buffers, step counter, seed */
-    ROLE_SCALAR,     /* run-time scalars: lr */
+    ROLE_STATE,  /* state buffers, step counter, seed */
+    ROLE_SCALAR, /* run-time scalars: lr */
     ROLE_GRADIENT,
     ROLE_ACTIVATION, /* any value between steps */
     ROLE_CONSTANT,   /* literal tensor: bytes in the object, not in the arena */
     ROLE_INPUT,      /* the caller's memory, or its staged copy */
     ROLE_STAGING,    /* copy of an input that is short of rows */
     ROLE_OUTPUT,
-    ROLE_WORKSPACE,  /* scratch of a loop step's body */
-    ROLE_LANES,      /* lane scratch, times threads_max */
-    ROLE_HANDLE,     /* the handle at the start of the block */
+    ROLE_WORKSPACE, /* scratch of a loop step's body */
+    ROLE_LANES,     /* lane scratch, times threads_max */
+    ROLE_HANDLE,    /* the handle at the start of the block */
     ROLE_PADDING,
     N_ROLES
 } Role;
 const char *role_name(Role r);
 
 typedef struct Buffer {
-    const char *name;    /* path or value's name; shown to users */
+    const char *name; /* path or value's name; shown to users */
     DType dtype;
     Role role;
     int32_t rank;
     int64_t shape[8];
     int64_t elems, bytes;
-    int64_t offset;      /* bytes from the start of the block; -1: not in the block */
-    int32_t input;       /* ROLE_INPUT, ROLE_STAGING: index of the input, else -1 */
-    int32_t storage;     /* buffers that share memory on purpose (in place) name the same; -1: alone */
+    int64_t offset;  /* bytes from the start of the block; -1: not in the block */
+    int32_t input;   /* ROLE_INPUT, ROLE_STAGING: index of the input, else -1 */
+    int32_t storage; /* buffers that share memory on purpose (in place) name the same; -1: alone */
     const void *literal; /* ROLE_CONSTANT: elems of dtype */
     const Origin *origin;
 } Buffer;
@@ -57,11 +57,11 @@ typedef enum CallKind {
 typedef struct Call Call;
 struct Call {
     CallKind kind;
-    int32_t kernel;    /* CALL_KERNEL: index into Program.kernel */
-    int32_t n_ops;     /* one for each buffer of the kernel that is not LOCAL, in order */
+    int32_t kernel; /* CALL_KERNEL: index into Program.kernel */
+    int32_t n_ops;  /* one for each buffer of the kernel that is not LOCAL, in order */
     Operand *op;
-    int64_t count;     /* CALL_LOOP */
-    Operand flag;      /* CALL_GUARD */
+    int64_t count; /* CALL_LOOP */
+    Operand flag;  /* CALL_GUARD */
     int32_t n_body;
     Call *body;
     const Origin *origin;
@@ -75,30 +75,30 @@ enum { RESULT_OUTPUT = 6, RESULT_METRIC = 7, RESULT_LOSS = 8 };
 typedef struct Result {
     const char *name;
     int32_t buffer;
-    bool wanted; /* built into this entry */
+    bool wanted;  /* built into this entry */
     int32_t kind; /* RESULT_... */
 } Result;
 
 typedef struct Entry {
-    const char *name;       /* "init", "step", "grad", "eval" */
+    const char *name; /* "init", "step", "grad", "eval" */
     int32_t n_calls;
     Call *call;
-    int32_t n_results;      /* loss, outputs, metrics, in the order of Program.result */
+    int32_t n_results; /* loss, outputs, metrics, in the order of Program.result */
     Result *result;
-    int64_t peak_bytes;     /* highest end of any live byte, over the whole block */
-    int64_t lane_bytes;     /* scratch of one lane, by the target */
-    bool updates;           /* writes parameters: has a finite flag */
-    int32_t finite;         /* buffer of that flag, or -1 */
+    int64_t peak_bytes; /* highest end of any live byte, over the whole block */
+    int64_t lane_bytes; /* scratch of one lane, by the target */
+    bool updates;       /* writes parameters: has a finite flag */
+    int32_t finite;     /* buffer of that flag, or -1 */
 } Entry;
 
 typedef struct Input {
     const char *name;
     DType dtype;
     int32_t rank;
-    int64_t shape[8];       /* of one call of step: accumulate * batch first */
+    int64_t shape[8]; /* of one call of step: accumulate * batch first */
     int64_t elems;
-    int64_t rows;           /* leading extent when it is the batch, else 0 */
-    bool ranged;            /* integer input with lo <= v < hi */
+    int64_t rows; /* leading extent when it is the batch, else 0 */
+    bool ranged;  /* integer input with lo <= v < hi */
     int64_t lo, hi;
     const char *doc;
 } Input;
@@ -108,31 +108,31 @@ typedef struct Tensor {
     const char *name;
     Role role;
     int32_t buffer;
-    int32_t of;             /* index of the tensor it belongs to, or -1 */
-    int32_t of_input;       /* gradient of an input: its index, or -1 */
+    int32_t of;       /* index of the tensor it belongs to, or -1 */
+    int32_t of_input; /* gradient of an input: its index, or -1 */
     const char *doc;
 } Tensor;
 
 typedef struct Program {
     Arena *arena;
-    const char *name;       /* the model's */
+    const char *name; /* the model's */
     const char *doc;
     char hash[65];
     VEC(Buffer) buffer;
-    VEC(Kernel *) kernel;   /* distinct, not expanded */
+    VEC(Kernel *) kernel; /* distinct, not expanded */
     VEC(Entry) entry;
     VEC(Input) input;
-    VEC(Tensor) tensor;     /* parameters, state, scalars, optimizer, gradients */
-    VEC(Result) result;     /* loss, outputs, metrics: all that some entry gives */
-    int64_t pinned_bytes;   /* handle and pinned storage: [0, pinned_bytes) */
-    int64_t arena_bytes;    /* maximum of the entries' peaks */
-    int64_t accumulate;     /* micro-batches of a step */
+    VEC(Tensor) tensor;   /* parameters, state, scalars, optimizer, gradients */
+    VEC(Result) result;   /* loss, outputs, metrics: all that some entry gives */
+    int64_t pinned_bytes; /* handle and pinned storage: [0, pinned_bytes) */
+    int64_t arena_bytes;  /* maximum of the entries' peaks */
+    int64_t accumulate;   /* micro-batches of a step */
     int64_t batch_rows;
     int32_t threads_max;
-    int64_t lanes_offset;   /* where lane scratch begins; lane i at + i * lane_bytes */
-    int64_t lane_bytes;     /* the largest of the entries' */
+    int64_t lanes_offset; /* where lane scratch begins; lane i at + i * lane_bytes */
+    int64_t lane_bytes;   /* the largest of the entries' */
     int32_t step_counter, skipped_counter, seed; /* buffers: i64 */
-    int32_t rows;           /* buffer, i64: valid rows of this call, written before the calls */
+    int32_t rows; /* buffer, i64: valid rows of this call, written before the calls */
 } Program;
 
 /* Bytes that the handle itself takes at offset 0. */
@@ -140,8 +140,8 @@ enum { HANDLE_BYTES = 1024, BLOCK_ALIGN = 64 };
 
 /* What a target can do; read by cluster and plan, filled by the target. */
 typedef struct Caps {
-    int64_t local_bytes;        /* LOCAL buffers of one kernel: what stays on chip */
-    int32_t prologue_insts;     /* longest pointwise chain worth fusing into a contraction's operand */
+    int64_t local_bytes;    /* LOCAL buffers of one kernel: what stays on chip */
+    int32_t prologue_insts; /* longest pointwise chain worth fusing into a contraction's operand */
     int32_t epilogue_insts;
     int64_t (*lane_scratch)(const void *options, const Kernel *k); /* bytes of one lane */
     const void *options;

@@ -10,7 +10,7 @@ enum { MAX_NEST = 32 };
 typedef struct Verifier {
     const Kernel *k;
     Arena *arena;
-    Val at;             /* the instruction looked at */
+    Val at; /* the instruction looked at */
     int depth;
     Val loop[MAX_NEST]; /* enclosing loops */
     Val *loop_of;       /* by Val: innermost loop around it, 0: none */

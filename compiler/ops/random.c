@@ -7,7 +7,10 @@
 enum { SEED, STEP, KEY, N_OPERANDS };
 #define RANDOM_ATTRS                                                                               \
     {                                                                                              \
-        {"dtype", ATTR_DTYPE}, {"shape", ATTR_INTS}                                                \
+        {"dtype", ATTR_DTYPE},                                                                     \
+        {                                                                                          \
+            "shape", ATTR_INTS                                                                     \
+        }                                                                                          \
     }
 /* Of the second stream of a draw that needs two. */
 #define SECOND 0x9e3779b97f4a7c15u

@@ -7,10 +7,10 @@
 #include <string.h>
 
 enum {
-    INLINE_SHARED = 8,    /* flops: a value read in several places is stored above this */
-    INLINE_EXPANDED = 4,  /* ... read many times through a broadcast or window */
-    INLINE_MOST = 400,    /* an expression this long is cut */
-    SCALAR_MOST = 32,     /* ... a scalar one: sums over all parameters share kernels */
+    INLINE_SHARED = 8,     /* flops: a value read in several places is stored above this */
+    INLINE_EXPANDED = 4,   /* ... read many times through a broadcast or window */
+    INLINE_MOST = 400,     /* an expression this long is cut */
+    SCALAR_MOST = 32,      /* ... a scalar one: sums over all parameters share kernels */
     TOP_LEVEL_ELEMS = 8192 /* a row kernel without row loops: one lane does all of it */
 };
 
@@ -18,23 +18,23 @@ typedef struct Build {
     Ctx *cx;
     Clusters *c;
     const Graph *g;
-    float *weight;        /* flops of one element, computed from stored operands */
-    int32_t *reads;       /* places that read it, looking through views */
-    int32_t *contracts;   /* contractions that read it */
-    bool *expanded;       /* read many times by one reader */
-    bool *guarded;        /* only guarded assignments depend on it */
-    bool *forced;         /* must be stored, found by a failed kernel */
-    bool *alone;          /* joins no other group, likewise */
-    Ref *reader;          /* the only node that reads it, or NONE */
-    bool *fresh;          /* made from a contraction's result that nothing else reads */
+    float *weight;      /* flops of one element, computed from stored operands */
+    int32_t *reads;     /* places that read it, looking through views */
+    int32_t *contracts; /* contractions that read it */
+    bool *expanded;     /* read many times by one reader */
+    bool *guarded;      /* only guarded assignments depend on it */
+    bool *forced;       /* must be stored, found by a failed kernel */
+    bool *alone;        /* joins no other group, likewise */
+    Ref *reader;        /* the only node that reads it, or NONE */
+    bool *fresh;        /* made from a contraction's result that nothing else reads */
     float op_weight[N_OPS][N_DTYPES];
-    int32_t *stamp;       /* of groups, for path searches */
+    int32_t *stamp; /* of groups, for path searches */
     int32_t stamp_now;
-    VEC(Ref) *leaf;       /* by Ref: the stored nodes that a stored node reads */
+    VEC(Ref) * leaf; /* by Ref: the stored nodes that a stored node reads */
     struct {
         bool done;
         Trace t;
-    } *trace;
+    } * trace;
 } Build;
 
 Ref memory_of(const Graph *g, const bool *stored, Ref r)
@@ -94,8 +94,8 @@ static void count_reads(Build *b)
             b->reads[a] += through ? b->reads[r] : 1;
             b->contracts[a] += op->kind == OP_CONTRACT;
             if (type_of(g, r)->rank >= 0 && type_of(g, a)->rank >= 0 && through)
-                b->expanded[a] |= b->expanded[r] ||
-                                  type_elems(type_of(g, r)) >= 4 * type_elems(type_of(g, a));
+                b->expanded[a] |=
+                    b->expanded[r] || type_elems(type_of(g, r)) >= 4 * type_elems(type_of(g, a));
         }
     }
 }
@@ -139,7 +139,8 @@ static void store_operands(Build *b, Ref r)
             store(b, memory_of(g, b->c->stored, a));
         } else if (kind == OP_CONTRACT || kind == OP_OPAQUE) {
             Ref below = below_views(g, a);
-            if (b->weight[a] > (float)b->c->caps->prologue_insts && is_light(optab[op_of(g, below)]->kind))
+            if (b->weight[a] > (float)b->c->caps->prologue_insts &&
+                is_light(optab[op_of(g, below)]->kind))
                 store(b, below);
         }
     }

@@ -38,23 +38,23 @@ typedef struct Group {
     Ref anchor; /* the contraction, opaque op or scan; else the main node */
     Ref main;   /* its shape gives the loops */
     VEC(GroupOut) out;
-    VEC(Ref) private;     /* stored nodes that only this group reads: they need no memory */
-    bool guarded;         /* nothing but guarded assignments depends on it */
-    bool copies;          /* its outs are in memory already: they only go to a slot */
+    VEC(Ref) private; /* stored nodes that only this group reads: they need no memory */
+    bool guarded;     /* nothing but guarded assignments depends on it */
+    bool copies;      /* its outs are in memory already: they only go to a slot */
     Kernel *kernel;
     VEC(GroupOperand) operand;
-    Clusters *body;       /* GROUP_SCAN */
+    Clusters *body; /* GROUP_SCAN */
 } Group;
 
 struct Clusters {
     Arena *arena;
-    Arena *scratch;       /* kernels in the making and their traces; gone when all are made */
+    Arena *scratch; /* kernels in the making and their traces; gone when all are made */
     const Graph *g;
     const Caps *caps;
     VEC(Group) group;
-    VEC(int32_t) order;   /* live groups in execution order */
-    bool *stored;         /* by Ref: has memory of its own (sources too) */
-    int32_t *group_of;    /* by Ref: the group that computes a stored node, or -1 */
+    VEC(int32_t) order; /* live groups in execution order */
+    bool *stored;       /* by Ref: has memory of its own (sources too) */
+    int32_t *group_of;  /* by Ref: the group that computes a stored node, or -1 */
 };
 
 /* requires: a verified, simplified graph.   gives: groups in a legal order, each

@@ -325,8 +325,8 @@ Val elem_at_bounded(Elem *e, Ref r, const KAff *idx, double otherwise)
         return v;
     Val inside = in_bounds(e, b, n);
     DType t = type_of(e->g, r)->dtype;
-    Val fill = dtype_is_float(t) ? k_const(e->k, t, otherwise)
-                                 : k_const_int(e->k, t, (int64_t)otherwise);
+    Val fill =
+        dtype_is_float(t) ? k_const(e->k, t, otherwise) : k_const_int(e->k, t, (int64_t)otherwise);
     return k_select(e->k, inside, v, fill);
 }
 

@@ -18,7 +18,7 @@ typedef struct Axis {
     int64_t extent;
     int32_t n;
     int64_t factor[MAX_FACTORS];
-    Val loop[MAX_FACTORS];  /* while a kernel is being built */
+    Val loop[MAX_FACTORS]; /* while a kernel is being built */
 } Axis;
 
 void axis_init(Axis *a, int64_t extent);
@@ -46,19 +46,19 @@ typedef struct Memo {
 struct Elem {
     Kernel *k;
     const Graph *g;
-    Arena *arena;          /* memo, requests */
-    const bool *stored;    /* by Ref: has a buffer of its own when this kernel runs */
-    const Ref *here;       /* nodes computed here though they are stored */
+    Arena *arena;       /* memo, requests */
+    const bool *stored; /* by Ref: has a buffer of its own when this kernel runs */
+    const Ref *here;    /* nodes computed here though they are stored */
     int n_here;
-    Ref sum_of;            /* the contraction whose SUM is `sum` */
+    Ref sum_of; /* the contraction whose SUM is `sum` */
     Val sum;
-    VEC(Ref) operand;      /* kernel buffer i is operand.at[i] (outputs: the node, with OUT_BIT) */
+    VEC(Ref) operand; /* kernel buffer i is operand.at[i] (outputs: the node, with OUT_BIT) */
     VEC(int32_t) operand_out; /* -1: read; else index into the group's outs */
     VEC(Memo) memo;
-    VEC(KBound) bound;     /* guards of every load now */
+    VEC(KBound) bound; /* guards of every load now */
     int32_t guard, next_guard;
     double otherwise;
-    VEC(Request) request;  /* tracing: what is read, and where the sum is wanted */
+    VEC(Request) request; /* tracing: what is read, and where the sum is wanted */
     bool tracing;
     Trouble trouble;
     Val cut_loop;
@@ -67,7 +67,7 @@ struct Elem {
 };
 
 void elem_init(Elem *e, Kernel *k, const Graph *g, Arena *arena, const bool *stored);
-int elem_buffer(Elem *e, Ref r);           /* kernel buffer that holds r, for reading */
+int elem_buffer(Elem *e, Ref r); /* kernel buffer that holds r, for reading */
 int elem_out_buffer(Elem *e, Ref r, int out, DType t, int64_t elems);
 KAff elem_linear(const Type *t, const KAff *idx); /* row-major offset */
 bool ref_is_source(const Graph *g, Ref r); /* has memory by nature: input, slot, arg, literal */

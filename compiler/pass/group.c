@@ -293,11 +293,11 @@ typedef struct ConBuild {
     Group *gr;
     Ref con;
     int n_out, n_index;
-    Nest nest;                 /* loops of the main node */
-    Axis sum[MAX_AXES];        /* summed indices */
-    KAff index[MAX_AXES];      /* each index of the contraction over the loops */
+    Nest nest;            /* loops of the main node */
+    Axis sum[MAX_AXES];   /* summed indices */
+    KAff index[MAX_AXES]; /* each index of the contraction over the loops */
     int role[MAX_AXES * MAX_FACTORS];
-    int a_map;                 /* which operand is A: XMAP or YMAP */
+    int a_map; /* which operand is A: XMAP or YMAP */
     Elem e;
 } ConBuild;
 

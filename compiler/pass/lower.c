@@ -16,18 +16,18 @@ typedef struct Level {
     const Clusters *c;
     const Graph *g;
     int depth;
-    int64_t offset;    /* of this level's values in the block: a body's workspace */
-    Place *place;      /* by Ref */
+    int64_t offset; /* of this level's values in the block: a body's workspace */
+    Place *place;   /* by Ref */
     Plan *plan;
-    int32_t *value;    /* by Ref: PlanValue, or -1 */
-    int32_t *buffer_of; /* by PlanValue */
+    int32_t *value;      /* by Ref: PlanValue, or -1 */
+    int32_t *buffer_of;  /* by PlanValue */
     int32_t *slot_value; /* by slot, entry level only */
     VEC(PlanValue) values;
     VEC(Ref) value_ref;
     struct Level **body; /* by step */
-    int32_t **carry;   /* by step of a scan, by carry: the value of one that no pick reads, or -1 */
-    int32_t **swap;    /* likewise: the value that keeps what another carry was, or -1 */
-    Ref *result_of;    /* body, by Ref: nonzero if the node is written to result i: i + 1 */
+    int32_t **carry; /* by step of a scan, by carry: the value of one that no pick reads, or -1 */
+    int32_t **swap;  /* likewise: the value that keeps what another carry was, or -1 */
+    Ref *result_of;  /* body, by Ref: nonzero if the node is written to result i: i + 1 */
 } Level;
 
 typedef struct Lowering {
@@ -42,7 +42,11 @@ typedef struct Lowering {
 
 static int32_t add_buffer(Program *p, const char *name, Role role, const Type *t, int64_t offset)
 {
-    Buffer b = {.name = name, .dtype = t->dtype, .role = role, .rank = t->rank, .offset = offset,
+    Buffer b = {.name = name,
+                .dtype = t->dtype,
+                .role = role,
+                .rank = t->rank,
+                .offset = offset,
                 .input = -1};
     memcpy(b.shape, t->dim, sizeof b.shape);
     b.elems = type_elems(t);
@@ -67,8 +71,13 @@ static int64_t take(Program *p, int64_t bytes)
 
 static void lower_input(Program *p, const GraphInput *in, int i)
 {
-    Input input = {.name = in->name, .dtype = in->type.dtype, .rank = in->type.rank,
-                   .ranged = in->ranged, .lo = in->lo, .hi = in->hi, .doc = in->doc};
+    Input input = {.name = in->name,
+                   .dtype = in->type.dtype,
+                   .rank = in->type.rank,
+                   .ranged = in->ranged,
+                   .lo = in->lo,
+                   .hi = in->hi,
+                   .doc = in->doc};
     Type t = in->type;
     if (in->batch_axis == 0) {
         t.dim[0] *= p->accumulate;
@@ -105,8 +114,12 @@ void lower_pinned(Program *p, const Pinned *pin)
         int64_t at = take(p, type_bytes(&s->type));
         int32_t b = add_buffer(p, s->name, slot_role(s->kind), &s->type, at);
         p->buffer.at[b].origin = s->origin;
-        Tensor t = {.name = s->name, .role = slot_role(s->kind), .buffer = b, .of = tensor_of(pin, s->of),
-                    .of_input = -1, .doc = s->doc};
+        Tensor t = {.name = s->name,
+                    .role = slot_role(s->kind),
+                    .buffer = b,
+                    .of = tensor_of(pin, s->of),
+                    .of_input = -1,
+                    .doc = s->doc};
         if (i != pin->rows)
             vec_push(p->arena, &p->tensor, t);
     }
@@ -217,9 +230,12 @@ static void make_value(Lowering *lo, Level *l, Ref r)
         return;
     /* A body's results are read after its last step, too. */
     const Root *root = root_of(l->g, r);
-    PlanValue v = {.name = value_name(lo, l, r, root), .role = role_of(root),
-                   .bytes = type_bytes(type_of(l->g, r)), .offset = -1,
-                   .to_end = root != NULL, .origin = node(l->g, r)->origin};
+    PlanValue v = {.name = value_name(lo, l, r, root),
+                   .role = role_of(root),
+                   .bytes = type_bytes(type_of(l->g, r)),
+                   .offset = -1,
+                   .to_end = root != NULL,
+                   .origin = node(l->g, r)->origin};
     l->value[r] = add_value(lo, l, r, v);
 }
 
@@ -228,8 +244,13 @@ static void slot_values(Lowering *lo, Level *l)
     l->slot_value = NEW_ARRAY(lo->arena, int32_t, lo->pin->slot.n);
     for (int i = 0; i < lo->pin->slot.n; i++) {
         const Buffer *b = &lo->p->buffer.at[i];
-        PlanValue v = {.name = b->name, .role = b->role, .bytes = b->bytes, .pinned = true,
-                       .offset = b->offset, .to_end = true, .origin = b->origin};
+        PlanValue v = {.name = b->name,
+                       .role = b->role,
+                       .bytes = b->bytes,
+                       .pinned = true,
+                       .offset = b->offset,
+                       .to_end = true,
+                       .origin = b->origin};
         l->slot_value[i] = add_value(lo, l, NONE, v);
     }
 }
@@ -356,7 +377,8 @@ static int32_t scan_value(Lowering *lo, Level *l, Ref scan, int64_t i, const cha
 {
     Ref init = arg(l->g, scan, (int)i);
     PlanValue v = {.name = arena_printf(lo->arena, "scan.%u %s %d", scan, what, (int)i),
-                   .role = ROLE_ACTIVATION, .offset = -1,
+                   .role = ROLE_ACTIVATION,
+                   .offset = -1,
                    .bytes = type_bytes(type_of(l->g, init)),
                    .origin = node(l->g, scan)->origin};
     return add_value(lo, l, init, v);
@@ -744,8 +766,8 @@ static void call_scan(Lowering *lo, Level *l, Calls *cs, const Group *gr, int st
             const Buffer *from = &lo->p->buffer.at[init.buffer];
             const Buffer *to = &lo->p->buffer.at[pick[i].buffer];
             if (from->offset < 0 || from->offset != to->offset || init.base != pick[i].base)
-                call_copy(lo, cs, &init, &pick[i],
-                          type_of(l->g, arg(l->g, gr->anchor, i)), s->origin);
+                call_copy(lo, cs, &init, &pick[i], type_of(l->g, arg(l->g, gr->anchor, i)),
+                          s->origin);
         }
     }
     place_values(lo, b, s->workspace_offset + l->offset);
@@ -755,8 +777,12 @@ static void call_scan(Lowering *lo, Level *l, Calls *cs, const Group *gr, int st
     keep_carries(lo, l, b, gr->anchor, pick, swap, &body);
     emit_level(lo, b, &body);
     copy_results(lo, l, b, gr->anchor, pick, swap, &body);
-    Call c = {.kind = CALL_LOOP, .count = at[SCAN_COUNT].i, .n_body = body.at.n, .body = body.at.at,
-              .origin = s->origin, .label = s->label};
+    Call c = {.kind = CALL_LOOP,
+              .count = at[SCAN_COUNT].i,
+              .n_body = body.at.n,
+              .body = body.at.at,
+              .origin = s->origin,
+              .label = s->label};
     vec_push(lo->p->arena, &cs->at, c);
 }
 
@@ -780,7 +806,9 @@ static void wrap_guarded(Lowering *lo, Level *l, Calls *cs, Ref finite, int firs
         return;
     Arena *a = lo->p->arena;
     Place flag = place_of(lo, l, finite);
-    Call g = {.kind = CALL_GUARD, .flag = operand_at(&flag), .n_body = cs->at.n - first,
+    Call g = {.kind = CALL_GUARD,
+              .flag = operand_at(&flag),
+              .n_body = cs->at.n - first,
               .label = "update"};
     g.body = NEW_ARRAY(a, Call, g.n_body);
     memcpy(g.body, &cs->at.at[first], sizeof(Call) * (size_t)g.n_body);
@@ -838,13 +866,16 @@ static void entry_results(Lowering *lo, Level *l, Entry *e)
             int at = find_result(lo->p, r->name);
             lo->p->result.at[at].kind = result_kind(r->kind);
             keep_larger(lo->p, &lo->p->result.at[at], pl.buffer);
-            Result res = {.name = r->name, .buffer = pl.buffer, .wanted = true,
-                          .kind = result_kind(r->kind)};
+            Result res = {
+                .name = r->name, .buffer = pl.buffer, .wanted = true, .kind = result_kind(r->kind)};
             vec_push(lo->p->arena, &all, res);
         } else if (r->kind == ROOT_GRADIENT) {
             Place pl = place_of(lo, l, r->ref);
-            Tensor t = {.name = r->name, .role = ROLE_GRADIENT, .buffer = pl.buffer,
-                        .of = tensor_of(lo->pin, r->slot), .of_input = r->input};
+            Tensor t = {.name = r->name,
+                        .role = ROLE_GRADIENT,
+                        .buffer = pl.buffer,
+                        .of = tensor_of(lo->pin, r->slot),
+                        .of_input = r->input};
             vec_push(lo->p->arena, &lo->p->tensor, t);
         }
     }
@@ -868,8 +899,8 @@ Plan *lower_entry(Ctx *cx, Program *p, const Clusters *c, const Pinned *pin, con
     make_plan(&lo, l, entry_base(p));
     place_values(&lo, l, 0);
     place_sources(&lo, l);
-    Entry e = {.name = entry, .finite = -1, .peak_bytes = l->plan->peak,
-               .lane_bytes = p->lane_bytes};
+    Entry e = {
+        .name = entry, .finite = -1, .peak_bytes = l->plan->peak, .lane_bytes = p->lane_bytes};
     Calls cs = {0};
     Ref finite = finite_ref(c->g);
     emit_entry(&lo, l, &cs, finite);

@@ -18,42 +18,42 @@
 typedef struct PlanValue {
     const char *name;
     Role role;
-    int64_t bytes;        /* 0: not in the block */
-    bool pinned;          /* lives in pinned storage at `offset`, in every entry */
-    int64_t offset;       /* pinned: given; else an output of place() */
-    bool to_end;          /* a result that is read after the last step */
+    int64_t bytes;  /* 0: not in the block */
+    bool pinned;    /* lives in pinned storage at `offset`, in every entry */
+    int64_t offset; /* pinned: given; else an output of place() */
+    bool to_end;    /* a result that is read after the last step */
     const Origin *origin;
-    const char *reason;   /* why it is stored: "read by the backward pass of ...", for reports */
+    const char *reason; /* why it is stored: "read by the backward pass of ...", for reports */
 } PlanValue;
 
 /* One store of a value, and its live range: steps from..to, inclusive. */
 typedef struct PlanRange {
     int32_t value;
     int32_t from, to;
-    int32_t storage;      /* ranges of one storage share their bytes (in place); id of the first.
-                           * A smaller one leaves the storage's tail free for others. */
-    int64_t offset;       /* bytes from the start of the block, of its storage */
+    int32_t storage; /* ranges of one storage share their bytes (in place); id of the first.
+                      * A smaller one leaves the storage's tail free for others. */
+    int64_t offset;  /* bytes from the start of the block, of its storage */
 } PlanRange;
 
 /* The step may write `write` over `read`, if that value dies here. */
 typedef struct PlanInPlace {
-    int32_t read, write;  /* values */
+    int32_t read, write; /* values */
 } PlanInPlace;
 
 typedef struct PlanStep {
-    const char *label;    /* "h.3.attn.c_attn: contract" */
-    int32_t group;        /* into the clusters, or -1 */
+    const char *label; /* "h.3.attn.c_attn: contract" */
+    int32_t group;     /* into the clusters, or -1 */
     int32_t n_reads, n_writes, n_inplace;
-    int32_t *read, *write;     /* values */
+    int32_t *read, *write; /* values */
     PlanInPlace *inplace;
-    int64_t workspace;    /* bytes of a loop step's body, alive during this step only */
-    int64_t workspace_offset;  /* by place() */
-    int64_t lane_bytes;   /* scratch of one lane */
+    int64_t workspace;        /* bytes of a loop step's body, alive during this step only */
+    int64_t workspace_offset; /* by place() */
+    int64_t lane_bytes;       /* scratch of one lane */
     double flops, bytes_moved;
-    bool guarded;         /* skipped when the step is not finite */
+    bool guarded; /* skipped when the step is not finite */
     const Origin *origin;
     int32_t n_frees;
-    int32_t *frees;       /* ranges that end here; by plan_liveness() */
+    int32_t *frees; /* ranges that end here; by plan_liveness() */
 } PlanStep;
 
 typedef struct Plan {
@@ -61,15 +61,16 @@ typedef struct Plan {
     const char *entry;
     int32_t n_values, n_steps, n_ranges;
     PlanValue *value;
-    PlanStep *step;       /* in execution order */
+    PlanStep *step; /* in execution order */
     PlanRange *range;
-    int64_t base;         /* first byte after the handle and pinned storage */
+    int64_t base; /* first byte after the handle and pinned storage */
     int64_t threads_max;
-    int64_t lane_bytes;   /* of one lane: the largest of the steps */
-    int64_t lanes_offset; /* by place(): lane scratch, threads_max * lane_bytes, alive in every step */
-    int64_t live_peak;    /* most bytes live at a step, whatever their place; with base and lanes */
-    int64_t peak;         /* bytes of the block that the entry needs */
-    int32_t peak_step;    /* the first step at which live_peak is reached */
+    int64_t lane_bytes; /* of one lane: the largest of the steps */
+    int64_t
+        lanes_offset;  /* by place(): lane scratch, threads_max * lane_bytes, alive in every step */
+    int64_t live_peak; /* most bytes live at a step, whatever their place; with base and lanes */
+    int64_t peak;      /* bytes of the block that the entry needs */
+    int32_t peak_step; /* the first step at which live_peak is reached */
 } Plan;
 
 /* Live ranges, frees and shared storage of the given order of steps; lane_bytes (at least

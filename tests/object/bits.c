@@ -19,7 +19,8 @@ int main(void)
     int s = digits_init(block, sizeof block, NULL, &g);
 #ifdef REFUSED
     printf("%s\n", digits_error((const digits *)block));
-    return s == GRADC_CPU && g == NULL && strstr(digits_error((const digits *)block), "lacks") ? 0 : 1;
+    return s == GRADC_CPU && g == NULL && strstr(digits_error((const digits *)block), "lacks") ? 0
+                                                                                               : 1;
 #endif
     if (s != GRADC_OK)
         return printf("%s\n", digits_error((const digits *)block)), 1;

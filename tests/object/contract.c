@@ -14,11 +14,11 @@
 #include HEADER
 
 #define PASTE(a, b) a##b
-#define JOIN(a, b) PASTE(a, b)
-#define TEXT(a) #a
-#define STRING(a) TEXT(a)
-#define MODEL JOIN(NAME, _model)
-#define FN(suffix) JOIN(NAME, suffix)
+#define JOIN(a, b)  PASTE(a, b)
+#define TEXT(a)     #a
+#define STRING(a)   TEXT(a)
+#define MODEL       JOIN(NAME, _model)
+#define FN(suffix)  JOIN(NAME, suffix)
 
 enum { STEPS = 100, HANDLE = 1024, PATTERNS = 2 };
 
@@ -154,8 +154,7 @@ static void *init(Block *b, const gradc_options *o)
 
 static double loss_of(const gradc_block *b)
 {
-    return m->outputs[0].dtype == GRADC_F64 ? *(double *)b->data[0]
-                                            : (double)*(float *)b->data[0];
+    return m->outputs[0].dtype == GRADC_F64 ? *(double *)b->data[0] : (double)*(float *)b->data[0];
 }
 
 static void refused(void *g, int got, int want, const char *words, const char *what)
@@ -188,8 +187,12 @@ static size_t highest_changed(const Block *b, char pattern)
 static size_t all_entries(int at_end, char pattern, int steps, double *loss)
 {
     int32_t lanes = m->threads_max;
-    gradc_options o = {.struct_size = sizeof o, .abi = GRADC_ABI, .threads = lanes, .seed = 1,
-                       .parallel_for = in_turn, .context = &lanes};
+    gradc_options o = {.struct_size = sizeof o,
+                       .abi = GRADC_ABI,
+                       .threads = lanes,
+                       .seed = 1,
+                       .parallel_for = in_turn,
+                       .context = &lanes};
     Block b = block_open((size_t)m->arena_bytes, at_end);
     memset(b.at, pattern, (size_t)m->arena_bytes);
     void *g = init(&b, &o);
@@ -224,8 +227,9 @@ static void arena(void)
            (long long)m->arena_bytes, top, first[0], first[STEPS - 1], STEPS);
     expect(top <= (size_t)ARENA && top + 64 > (size_t)ARENA, "the peak is the planned one");
     Block block = block_open((size_t)m->arena_bytes, 1);
-    void *g = init(&block, &(gradc_options){.struct_size = sizeof(gradc_options),
-                                            .abi = GRADC_ABI, .seed = 1});
+    void *g =
+        init(&block,
+             &(gradc_options){.struct_size = sizeof(gradc_options), .abi = GRADC_ABI, .seed = 1});
     m->step(g, in, out);
     serial = loss_of(out);
     expect(serial == first[0], "one lane and all lanes give one loss");

@@ -1,6 +1,16 @@
-# The source itself: who includes whom, and the shell scripts.
+# The source itself: its form, who includes whom, and the shell scripts.
 . tests/stage.sh
 
+formatted() {
+    find compiler runtime tests examples -name '*.[ch]' -exec clang-format --dry-run -Werror {} +
+}
+
+check "every diagnostic code has a test (tests/codes.sh)" sh tests/codes.sh
+if clang-format --version 2>/dev/null | grep -q 'version 14\.'; then
+    check "formatted by .clang-format" formatted
+else
+    skip "the formatting of the source: it is that of clang-format 14, which is not here"
+fi
 check "includes follow the picture (tests/layers.sh)" sh tests/layers.sh
 check "tests/layers.sh finds planted violations" sh tests/layers.sh --self-test
 if command -v shellcheck >/dev/null 2>&1 || want shellcheck; then
