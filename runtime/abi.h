@@ -57,10 +57,10 @@ typedef struct gradc_tensor {
     int32_t rank, reserved;
     int64_t shape[8];
     int64_t elems, bytes;
-    int64_t offset;   /* bytes from the start of the block where the layout there is
-                         row-major and the value lives between calls, else -1 */
-    int64_t of;       /* gradients, moments: index of their parameter or input; else -1 */
-    int64_t lo, hi;   /* integer inputs: declared range lo <= v < hi; else 0, 0 */
+    int64_t offset; /* bytes from the start of the block where the layout there is
+                       row-major and the value lives between calls, else -1 */
+    int64_t of;     /* gradients, moments: index of their parameter or input; else -1 */
+    int64_t lo, hi; /* integer inputs: declared range lo <= v < hi; else 0, 0 */
 } gradc_tensor;
 
 /* Runs body(arg, 0..count-1, lane), in any order, on lanes 0..threads-1, at most
@@ -69,10 +69,10 @@ typedef void (*gradc_body)(void *arg, int64_t index, int32_t lane);
 typedef void (*gradc_parallel_for)(void *context, int64_t count, gradc_body body, void *arg);
 
 typedef struct gradc_options {
-    size_t struct_size; /* sizeof(gradc_options) of the caller */
-    uint32_t abi;       /* GRADC_ABI of the caller */
-    int32_t threads;    /* lanes that parallel_for uses; 0 or 1: serial */
-    uint64_t seed;      /* initialisers and random draws */
+    size_t struct_size;              /* sizeof(gradc_options) of the caller */
+    uint32_t abi;                    /* GRADC_ABI of the caller */
+    int32_t threads;                 /* lanes that parallel_for uses; 0 or 1: serial */
+    uint64_t seed;                   /* initialisers and random draws */
     gradc_parallel_for parallel_for; /* NULL: serial */
     void *context;
 } gradc_options;
@@ -94,7 +94,7 @@ typedef struct gradc_model {
     const char *hash;           /* 64 hex digits: the graph, shapes and optimizer */
     const char *target;         /* "cpu:znver3" */
     int64_t arena_bytes, arena_align;
-    int64_t batch_rows;         /* rows of one full call of eval; step takes batch_rows * accumulate */
+    int64_t batch_rows; /* rows of one full call of eval; step takes batch_rows * accumulate */
     int64_t accumulate;
     int32_t threads_max;
     int32_t n_tensors, n_inputs, n_outputs; /* outputs: loss, outputs, metrics */

@@ -1,6 +1,7 @@
 # The source itself: its form, who includes whom, and the shell scripts.
 . tests/stage.sh
 
+# shellcheck disable=SC2317 # called by check
 formatted() {
     find compiler runtime tests examples -name '*.[ch]' -exec clang-format --dry-run -Werror {} +
 }
