@@ -156,6 +156,26 @@ bool compile_program(Ctx *cx, const Options *o, Output *out)
     return cx->n_errors == 0 && fits(cx, o, out);
 }
 
+bool compile_differences(Ctx *cx, int32_t source, const Options *o, Output *out)
+{
+    Options only = *o;
+    for (int e = 0; e < N_ENTRIES; e++)
+        only.entry[e] = e == ENTRY_INIT || e == ENTRY_GRAD;
+    if (!compile_graphs(cx, source, &only, false, out))
+        return false;
+    Model *m = out->model;
+    if (model_accumulate(m) == 1) {
+        Graph *frozen = out->graph[ENTRY_EVAL] = build(cx, m, ENTRY_GRAD);
+        Graph *stored = out->graph[ENTRY_STEP] = build(cx, m, ENTRY_GRAD);
+        if (frozen == NULL || stored == NULL)
+            return false;
+        freeze_stops(stored, frozen, model_storage(m));
+        simplify(cx, frozen);
+        simplify(cx, stored);
+    }
+    return compile_program(cx, &only, out);
+}
+
 bool compile(Ctx *cx, int32_t source, const Options *o, Output *out)
 {
     if (!compile_graphs(cx, source, o, false, out))
@@ -165,10 +185,15 @@ bool compile(Ctx *cx, int32_t source, const Options *o, Output *out)
     return target_emit(cx, out->program, &o->target, &out->object); /* LLVM IR -> object */
 }
 
-void output_free(Output *out)
+void output_free_graphs(Output *out)
 {
     for (int e = 0; e < N_ENTRIES; e++)
         if (out->graph[e] != NULL)
             graph_free(out->graph[e]);
+}
+
+void output_free(Output *out)
+{
+    output_free_graphs(out);
     arena_free(out->arena);
 }

@@ -40,9 +40,17 @@ bool compile_graphs(Ctx *cx, int32_t source, const Options *o, bool primal_only,
  * fails: false: the budget is below the smallest peak (E0601, both figures). */
 bool compile_program(Ctx *cx, const Options *o, Output *out);
 
+/* The program that `gradc test` takes differences of: `grad` is the model's own; `step`
+ * stores the values behind each stop_gradient, `eval` is the loss of training with those
+ * held. With accumulation there are only `init` and `grad`.
+ * fails: as compile_graphs() and compile_program(). */
+bool compile_differences(Ctx *cx, int32_t source, const Options *o, Output *out);
+
 /* The whole pipeline: .model text to an object file and its header. */
 bool compile(Ctx *cx, int32_t source, const Options *o, Output *out);
 
 void output_free(Output *out);
+/* ... but for its arena, where another one lives too. */
+void output_free_graphs(Output *out);
 
 #endif

@@ -86,6 +86,7 @@ void files_abandon(void);   /* removes temporary files, at exhaustion of memory 
 /* A compiled model in this process: the very bytes that `build` writes. */
 typedef struct Session {
     Output out;
+    int32_t source;
     Arena arena;
     Loaded *loaded;
     const struct gradc_model *model;

@@ -29,12 +29,11 @@ static int choose_threads(Cli *c, int64_t *threads)
 
 static int compile_session(Cli *c, Session *s)
 {
-    int32_t source;
-    int status = read_source(c, c->operand.at[0], &source);
+    int status = read_source(c, c->operand.at[0], &s->source);
     if (status != EXIT_OK)
         return status;
     double start = now_ms();
-    bool ok = compile(c->cx, source, &c->options, &s->out);
+    bool ok = compile(c->cx, s->source, &c->options, &s->out);
     if (ok)
         s->loaded = cpu_load(c->cx, &s->out.object, s->out.program->name);
     status = finish(c, ok && s->loaded != NULL);

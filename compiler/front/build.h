@@ -25,6 +25,7 @@ Model *model_open_named(Ctx *cx, const Ast *ast, const char *name, const Define 
 
 /* Storage and inputs of all entries that were built so far. */
 const Pinned *model_pinned(const Model *m);
+Pinned *model_storage(Model *m);          /* the same, for a pass that adds slots */
 int64_t model_accumulate(const Model *m); /* micro-batches of a step, at least 1 */
 int64_t model_batch(const Model *m);      /* rows of a micro-batch; 0: there is no batch */
 bool model_trains(const Model *m);        /* it has a `train` definition */

@@ -418,6 +418,11 @@ const Pinned *model_pinned(const Model *m)
     return &m->pinned;
 }
 
+Pinned *model_storage(Model *m)
+{
+    return &m->pinned;
+}
+
 int64_t model_accumulate(const Model *m)
 {
     return m->train.accumulate;

@@ -1,0 +1,65 @@
+#!/bin/sh
+# gradc test: what it compares, and that a wrong derivative is found.
+#
+#   sh tests/run/differences.sh GRADC
+set -u
+gradc=${1:-build/gradc}
+scratch=$(mktemp -d) || exit 3
+trap 'rm -rf "$scratch"' EXIT
+passed=0 failed=0
+
+# gradients STATUS NAME...: how `gradc test` ends for the model on standard input, and
+# what it names as compared.
+gradients() {
+    wanted=$1
+    shift
+    cat >"$scratch/m.model"
+    "$gradc" test "$scratch/m.model" >"$scratch/out" 2>&1
+    status=$?
+    for name in "$@"; do
+        grep -q "^$name .*elements, worst" "$scratch/out" || status="$status, without $name"
+    done
+    if [ "$status" = "$wanted" ]; then
+        passed=$((passed + 1))
+    else
+        echo "FAILED: gradc test: status $status instead of $wanted"
+        cat "$scratch/m.model" "$scratch/out"
+        failed=$((failed + 1))
+    fi
+}
+
+# Straight through a rounding: differences hold what stop_gradient hides.
+gradients 0 w v <<'E1'
+model through {
+    input x : f32[4]
+    param w : f32[4] = normal(mean = 3)
+    param v : f32[4] = normal(mean = 2)
+    y = w * x
+    loss sum(((y + stop_gradient(round(y) - y)) * v)^2)
+}
+E1
+gradients 0 w x <<'E1'
+model inputs(batch = 3) {
+    input x : f32[batch, 4] with grad
+    param w : f32[4] = normal(std = 0.5)
+    loss mean(tanh(x * w))
+}
+train inputs {
+    optimizer sgd(lr = 0.1)
+    accumulate 2
+}
+E1
+# A rule that is half of the derivative.
+gradients 1 w <<'E1'
+fn square(x) {
+    return x^2
+} vjp(ct) {
+    return ct * x
+}
+model wrong {
+    param w : f32[3] = normal(mean = 1)
+    loss sum(square(w))
+}
+E1
+echo "passed=$passed failed=$failed skipped=0"
+[ "$failed" -eq 0 ]
