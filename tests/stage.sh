@@ -58,23 +58,44 @@ run() {
     fi
 }
 
-# unit_tests FOLDER [SUITE...]: the suites built there. A line "skipped: ..."
-# that a test prints takes it from the passed to the skipped.
+# unit_share FOLDER I N: every N-th suite of FOLDER/suites.txt from the I-th on, into
+# FOLDER/unit-I.txt.
+unit_share() {
+    suites=$(awk -v i="$2" -v n="$3" 'NR % n == i % n' "$1/suites.txt")
+    # shellcheck disable=SC2086  # a list of names
+    "$1/gradc-tests" $suites >"$1/unit-$2.txt" 2>&1
+    echo $? >"$1/unit-$2.status"
+}
+
+# unit_tests FOLDER [SUITE...]: the suites built there, a share for each core. A line
+# "skipped: ..." that a test prints takes it from the passed to the skipped.
 unit_tests() {
-    where=$1
+    folder=$1
     shift
-    out=$where/unit.txt
-    "$where/gradc-tests" "$@" >"$out" 2>&1
-    status=$?
-    grep -v '^passed=' "$out"
-    gone=$(grep -c '^skipped: ' "$out")
-    line=$(tail -n 1 "$out")
-    before=$failed
-    add "$line"
-    passed=$((passed - gone)) skipped=$((skipped + gone))
-    if [ "$status" -ne 0 ] && [ "$failed" -eq "$before" ]; then
-        fail "$where/gradc-tests ended with status $status"
+    if [ $# -eq 0 ]; then
+        "$folder/gradc-tests" --list >"$folder/suites.txt"
+    else
+        printf '%s\n' "$@" >"$folder/suites.txt"
     fi
+    n=$(cores) suites=$(grep -c . "$folder/suites.txt")
+    [ "$n" -gt "$suites" ] && n=$suites
+    [ "$n" -eq 0 ] && fail "$folder/gradc-tests has no suite"
+    for i in $(seq 1 "$n"); do
+        unit_share "$folder" "$i" "$n" &
+    done
+    wait
+    for i in $(seq 1 "$n"); do
+        out=$folder/unit-$i.txt
+        grep -v '^passed=' "$out"
+        gone=$(grep -c '^skipped: ' "$out")
+        before=$failed
+        add "$(tail -n 1 "$out")"
+        passed=$((passed - gone)) skipped=$((skipped + gone))
+        status=$(cat "$folder/unit-$i.status")
+        if [ "$status" -ne 0 ] && [ "$failed" -eq "$before" ]; then
+            fail "$folder/gradc-tests ended with status $status"
+        fi
+    done
 }
 
 # Stages that need the compiler end here where it has not been built.

@@ -1,5 +1,12 @@
-# Bugs planted in a copy of the tree, one by one, and found (tests/plants).
+# Bugs planted in a copy of the tree, one by one, and found (tests/plants): eight of several
+# kinds in every run, all of them in tests/full.sh.
 . tests/stage.sh
 need_gradc
-run plants sh tests/plants/run.sh
+few="wrong-sign swapped-operands lost-broadcast wrong-bound lifetime in-place lane-fold padding-not"
+# shellcheck disable=SC2086  # a list of words
+if [ -n "${GRADC_FULL:-}" ]; then
+    run plants sh tests/plants/run.sh
+else
+    run plants sh tests/plants/run.sh $few
+fi
 finish

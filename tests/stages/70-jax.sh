@@ -42,5 +42,16 @@ if build build Release gradc-smith >build/log/make-smith.txt 2>&1; then
 else
     fail "the build of gradc-smith"
 fi
-run jax build/venv/bin/python tests/jax/judge.py --gradc build/gradc
+examples() {
+    build/venv/bin/python tests/jax/judge.py --gradc build/gradc --models "$1" \
+        >"build/log/jax-$1.txt" 2>&1
+    echo $? >"build/log/jax-$1.status"
+}
+for models in digits,fashion,chargpt resnet8; do
+    examples "$models" &
+done
+wait
+for models in digits,fashion,chargpt resnet8; do
+    run "jax-$models" sh -c "cat build/log/jax-$models.txt; exit $(cat "build/log/jax-$models.status")"
+done
 finish
