@@ -176,23 +176,15 @@ static void global_norm(Check *k)
     k->global_norm = sqrt(sum);
 }
 
-static const Entry *entry_of(const Program *p, const char *name)
-{
-    for (int i = 0; i < p->entry.n; i++)
-        if (strcmp(p->entry.at[i].name, name) == 0)
-            return &p->entry.at[i];
-    return NULL;
-}
-
 /* First values, gradients, and what stop_gradient hides, at the point of the test. */
 static bool set_out(Check *k)
 {
     static const char *const first[] = {"init", "grad", "step", "eval"};
     for (int i = 0; i < 4; i++)
-        if (entry_of(k->p, first[i]) != NULL && judge_run(k->judge, first[i], k->in, 0) != 0)
+        if (program_entry(k->p, first[i]) != NULL && judge_run(k->judge, first[i], k->in, 0) != 0)
             return false;
-    const Entry *e = entry_of(k->p, "eval");
-    e = e == NULL ? entry_of(k->p, "grad") : e;
+    const Entry *e = program_entry(k->p, "eval");
+    e = e == NULL ? program_entry(k->p, "grad") : e;
     k->entry = e->name;
     k->loss = e->n_results > 0 ? e->result[0].buffer : -1;
     judge_hold_inputs(k->judge);

@@ -336,17 +336,9 @@ static void run_calls(Judge *j, const Call *call, int32_t n, int depth)
     }
 }
 
-static const Entry *find_entry(const Program *p, const char *name)
-{
-    for (int i = 0; i < p->entry.n; i++)
-        if (strcmp(p->entry.at[i].name, name) == 0)
-            return &p->entry.at[i];
-    return NULL;
-}
-
 int judge_run(Judge *j, const char *entry, const void *const *in, int64_t rows)
 {
-    const Entry *e = find_entry(j->p, entry);
+    const Entry *e = program_entry(j->p, entry);
     if (e == NULL || rows < 0)
         return RUN_BAD_ARGUMENT;
     const int64_t last[MAX_LOOP_DEPTH] = {0};

@@ -1,4 +1,5 @@
 /* Programs: role names, shared kernels, the listing of `--emit kernels`. */
+#include <string.h>
 #include "program.h"
 
 static const char *const role_text[N_ROLES] = {
@@ -27,6 +28,14 @@ int32_t program_kernel(Program *p, Kernel *k)
 }
 
 /* ---- listing ------------------------------------------------------------------ */
+
+const Entry *program_entry(const Program *p, const char *name)
+{
+    for (int i = 0; i < p->entry.n; i++)
+        if (strcmp(p->entry.at[i].name, name) == 0)
+            return &p->entry.at[i];
+    return NULL;
+}
 
 static void print_buffer(const Program *p, int32_t i, Text *to)
 {

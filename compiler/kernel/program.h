@@ -149,6 +149,8 @@ typedef struct Caps {
 
 /* Finds or adds a kernel that is the same but for its name. */
 int32_t program_kernel(Program *p, Kernel *k);
+/* "init", "eval", "grad" or "step"; NULL: the program has none. */
+const Entry *program_entry(const Program *p, const char *name);
 
 /* Buffers, entries with their calls, then the kernels: `--emit kernels`. */
 void program_print(const Program *p, Text *to);

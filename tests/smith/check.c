@@ -211,14 +211,6 @@ static bool same_tensors(Bench *b, Fault f, const char *entry, void *g, bool gra
     return true;
 }
 
-static const Entry *entry_of(const Program *p, const char *name)
-{
-    for (int i = 0; i < p->entry.n; i++)
-        if (strcmp(p->entry.at[i].name, name) == 0)
-            return &p->entry.at[i];
-    return NULL;
-}
-
 /* The number of an entry's result in the model's table. */
 static int output_of(const Bench *b, const Result *r)
 {
@@ -257,7 +249,7 @@ typedef int RunEntry(void *g, const gradc_block *in, gradc_block *out);
 
 static bool run_entry(Bench *b, Fault f, void *g, const char *name, RunEntry *call, int64_t rows)
 {
-    const Entry *e = entry_of(b->p, name);
+    const Entry *e = program_entry(b->p, name);
     if (e == NULL || call == NULL)
         return true;
     b->in_block->rows = rows;
@@ -277,7 +269,7 @@ static bool run_entry(Bench *b, Fault f, void *g, const char *name, RunEntry *ca
 
 static bool first_loss_is_finite(Bench *b)
 {
-    const Entry *e = entry_of(b->p, "grad");
+    const Entry *e = program_entry(b->p, "grad");
     for (int i = 0; e != NULL && i < e->n_results; i++) {
         const Buffer *x = &b->p->buffer.at[e->result[i].buffer];
         if (strcmp(e->result[i].name, "loss") != 0 || x->dtype != F32)
@@ -326,7 +318,7 @@ static void fill_with_nan(Bench *b)
 
 static bool step_of_nan(Bench *b, void *g)
 {
-    if (entry_of(b->p, "step") == NULL)
+    if (program_entry(b->p, "step") == NULL)
         return true;
     void **before = snapshot(b, g);
     fill_with_nan(b);

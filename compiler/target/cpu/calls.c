@@ -15,14 +15,6 @@ typedef struct Calls {
     VEC(Lv) step, at, strides, constants; /* rows of the run being made */
 } Calls;
 
-const Entry *model_entry(const Program *p, const char *name)
-{
-    for (int i = 0; i < p->entry.n; i++)
-        if (strcmp(p->entry.at[i].name, name) == 0)
-            return &p->entry.at[i];
-    return NULL;
-}
-
 /* ---- what the entry reads ---------------------------------------------------------- */
 
 static void find_reads(const Program *p, const Call *call, int32_t n, int depth,

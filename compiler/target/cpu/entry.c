@@ -237,7 +237,7 @@ static void emit_body(Fn *f, const Entry *e, Lv calls)
     run(f, calls, places);
     call(f, "gradc.copy_out", a2, 4);
     check_finite(f, e);
-    if (model_entry(p, "grad") == e)
+    if (program_entry(p, "grad") == e)
         ir_store(ir, ir_int(ir, 1), last, 8);
 }
 

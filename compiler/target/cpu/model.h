@@ -28,7 +28,6 @@ typedef struct Model {
 Lv model_calls(Model *m, const Entry *e);
 /* How an entry uses the inputs, by input; gives the rows of a full call. */
 int64_t model_uses(const Program *p, const Entry *e, Use *use);
-const Entry *model_entry(const Program *p, const char *name);
 /* entry.c: the checked entry  i32 (ptr g, ptr in, ptr out). */
 Lv model_entry_fn(Model *m, const Entry *e);
 /* tables.c: private constants; an array of none is NULL. */

@@ -281,7 +281,7 @@ static Lv export_tensors(Model *m, Lv table)
 static void define_initialise(Model *m)
 {
     Ir *ir = &m->ir;
-    const Entry *init = model_entry(m->p, "init");
+    const Entry *init = program_entry(m->p, "init");
     Lv calls = init != NULL ? model_calls(m, init) : NULL;
     Lv fn = support_fn(ir, "gradc.initialise");
     ir_begin(ir, fn);
