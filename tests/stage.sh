@@ -58,42 +58,28 @@ run() {
     fi
 }
 
-# unit_share FOLDER I N: every N-th suite of FOLDER/suites.txt from the I-th on, into
-# FOLDER/unit-I.txt.
-unit_share() {
-    suites=$(awk -v i="$2" -v n="$3" 'NR % n == i % n' "$1/suites.txt")
-    # shellcheck disable=SC2086  # a list of names
-    "$1/gradc-tests" $suites >"$1/unit-$2.txt" 2>&1
-    echo $? >"$1/unit-$2.status"
-}
-
-# unit_tests FOLDER [SUITE...]: the suites built there, a share for each core. A line
-# "skipped: ..." that a test prints takes it from the passed to the skipped.
+# unit_tests FOLDER [SUITE...]: the suites built there, as many at a time as there are
+# cores. A line "skipped: ..." that a test prints takes it from the passed to the skipped.
 unit_tests() {
-    folder=$1
+    where=$1
     shift
-    if [ $# -eq 0 ]; then
-        "$folder/gradc-tests" --list >"$folder/suites.txt"
-    else
-        printf '%s\n' "$@" >"$folder/suites.txt"
-    fi
-    n=$(cores) suites=$(grep -c . "$folder/suites.txt")
-    [ "$n" -gt "$suites" ] && n=$suites
-    [ "$n" -eq 0 ] && fail "$folder/gradc-tests has no suite"
-    for i in $(seq 1 "$n"); do
-        unit_share "$folder" "$i" "$n" &
-    done
-    wait
-    for i in $(seq 1 "$n"); do
-        out=$folder/unit-$i.txt
-        grep -v '^passed=' "$out"
+    # shellcheck disable=SC2046  # a list of names
+    [ $# -gt 0 ] || set -- $("$where/gradc-tests" --list)
+    [ $# -gt 0 ] || fail "$where/gradc-tests has no suite"
+    # shellcheck disable=SC2016  # expanded by the inner shell
+    printf '%s\n' "$@" | xargs -P "$(cores)" -I {} sh -c '
+        "$1/gradc-tests" "$2" >"$1/unit-$2.txt" 2>&1
+        echo $? >"$1/unit-$2.status"' sh "$where" {}
+    for suite in "$@"; do
+        out=$where/unit-$suite.txt
+        grep -v -e '^passed=' -e '^ ' -e '^Running suite' -e '^100%' "$out"
         gone=$(grep -c '^skipped: ' "$out")
         before=$failed
         add "$(tail -n 1 "$out")"
         passed=$((passed - gone)) skipped=$((skipped + gone))
-        status=$(cat "$folder/unit-$i.status")
+        status=$(cat "$where/unit-$suite.status")
         if [ "$status" -ne 0 ] && [ "$failed" -eq "$before" ]; then
-            fail "$folder/gradc-tests ended with status $status"
+            fail "$where/gradc-tests $suite ended with status $status"
         fi
     done
 }
