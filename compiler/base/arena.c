@@ -196,6 +196,16 @@ bool add_size(int64_t a, int64_t b, int64_t *out)
     return true;
 }
 
+int64_t common_divisor(int64_t x, int64_t y)
+{
+    while (y != 0) {
+        int64_t rest = x % y;
+        x = y;
+        y = rest;
+    }
+    return x;
+}
+
 int64_t align_up(int64_t n, int64_t align)
 {
     assert(n >= 0 && align > 0 && (align & (align - 1)) == 0 && n <= INT64_MAX - align);

@@ -58,6 +58,8 @@ int64_t arena_blocks(void);
 /* Checked sizes: false when the result does not fit. */
 bool mul_size(int64_t a, int64_t b, int64_t *out);
 bool add_size(int64_t a, int64_t b, int64_t *out);
+/* Greatest common divisor of x, y >= 0; of 0 and y it is y. */
+int64_t common_divisor(int64_t x, int64_t y);
 /* n rounded up to a multiple of `align`, a power of two. */
 int64_t align_up(int64_t n, int64_t align);
 

@@ -162,16 +162,6 @@ typedef struct Window {
     int64_t base, c, d, step; /* step: j moves by it within a phase */
 } Window;
 
-static int64_t gcd(int64_t x, int64_t y)
-{
-    while (y != 0) {
-        int64_t r = x % y;
-        x = y;
-        y = r;
-    }
-    return x;
-}
-
 /* The longest bounded index of a dimension with two terms; false if there is none. */
 static bool find_window(const Adjoint *a, int d, Window *w)
 {
@@ -188,7 +178,7 @@ static bool find_window(const Adjoint *a, int d, Window *w)
     *w = (Window){.dim = d, .i = m->index[best], .j = m->index[1 - best], .base = m->base};
     w->c = m->coef[best];
     w->d = m->coef[1 - best];
-    w->step = w->c / gcd(w->c, w->d);
+    w->step = w->c / common_divisor(w->c, w->d);
     return true;
 }
 

@@ -324,7 +324,6 @@ bool map_replace(MapDim *m, int index, const MapDim *by);
 Type type_make(DType t, int rank, const int64_t *dim);
 Type type_scalar(DType t);
 bool type_same(const Type *x, const Type *y);
-double dtype_round(DType t, double x); /* to a float type; as k_const() does */
 int64_t type_elems(const Type *t);
 bool type_fits(const Type *t); /* rank <= 8, dim <= 2^40, <= 2^47 bytes */
 int64_t type_bytes(const Type *t);

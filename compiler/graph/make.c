@@ -20,20 +20,6 @@ static Attr of_shape(const Type *t)
     return (Attr){.kind = ATTR_INTS, .n = t->rank, .ints = t->dim};
 }
 
-double dtype_round(DType t, double x)
-{
-    switch (t) {
-    case F32:
-        return (float)x;
-    case F16:
-        return f16_to_f32(f32_to_f16((float)x));
-    case BF16:
-        return bf16_to_f32(f32_to_bf16((float)x));
-    default:
-        return x;
-    }
-}
-
 /* ---- sources --------------------------------------------------------------- */
 
 static Ref numbered(Graph *g, OpId op, int32_t index, Type t)

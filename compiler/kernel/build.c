@@ -82,26 +82,11 @@ static Val constant(Kernel *k, KInst c)
     return v != 0 ? v : push(k, c);
 }
 
-/* x as a float of type t has it. */
-static double rounded(DType t, double x)
-{
-    switch (t) {
-    case F32:
-        return (float)x;
-    case F16:
-        return f16_to_f32(f32_to_f16((float)x));
-    case BF16:
-        return bf16_to_f32(f32_to_bf16((float)x));
-    default:
-        return x;
-    }
-}
-
 Val k_const(Kernel *k, DType t, double x)
 {
     if (!dtype_is_float(t))
         return k_const_int(k, t, (int64_t)x);
-    return constant(k, (KInst){.op = KI_CONST, .dtype = (uint8_t)t, .imm.f = rounded(t, x)});
+    return constant(k, (KInst){.op = KI_CONST, .dtype = (uint8_t)t, .imm.f = dtype_round(t, x)});
 }
 
 Val k_const_int(Kernel *k, DType t, int64_t x)
@@ -132,7 +117,7 @@ Val k_index(Kernel *k, DType t, KAff x)
 static int32_t new_access(Kernel *k, int buf, KAff at, const KBound *bound, int n, double otherwise)
 {
     KAccess a = {.buf = buf, .n_bounds = n, .at = at};
-    a.otherwise = rounded(k->buf.at[buf].dtype, otherwise);
+    a.otherwise = dtype_round(k->buf.at[buf].dtype, otherwise);
     if (n > 0) {
         a.bound = NEW_ARRAY(k->arena, KBound, n);
         memcpy(a.bound, bound, (size_t)n * sizeof *bound);

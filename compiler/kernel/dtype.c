@@ -95,3 +95,17 @@ uint16_t f32_to_bf16(float x)
         return (uint16_t)(u >> 16 | 0x40);
     return (uint16_t)((u + 0x7fff + (u >> 16 & 1)) >> 16);
 }
+
+double dtype_round(DType t, double x)
+{
+    switch (t) {
+    case F32:
+        return (float)x;
+    case F16:
+        return f16_to_f32(f32_to_f16((float)x));
+    case BF16:
+        return bf16_to_f32(f32_to_bf16((float)x));
+    default:
+        return x;
+    }
+}

@@ -23,6 +23,7 @@ static inline bool dtype_is_int(DType t)
 float f16_to_f32(uint16_t h);
 uint16_t f32_to_f16(float x);
 float bf16_to_f32(uint16_t h);
+double dtype_round(DType t, double x); /* the nearest value of a float type */
 uint16_t f32_to_bf16(float x);
 
 #endif

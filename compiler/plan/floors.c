@@ -255,16 +255,6 @@ bool floors_raise(Floors *f, int32_t section, int64_t to)
 
 /* ---- set up ------------------------------------------------------------------------------ */
 
-static int64_t common_divisor(int64_t a, int64_t b)
-{
-    while (b != 0) {
-        int64_t rest = a % b;
-        a = b;
-        b = rest;
-    }
-    return a;
-}
-
 static int64_t common_unit(const Pack *k)
 {
     int64_t unit = 0;

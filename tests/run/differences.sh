@@ -61,5 +61,27 @@ model wrong {
     loss sum(square(w))
 }
 E1
+# Nothing but kinks: no check is no success.
+gradients 1 w <<'E1'
+model kinks {
+    param w : f32[3] = zeros
+    loss sum(abs(w))
+}
+E1
+# A warning is said once.
+gradients 0 w <<'E1'
+model warned {
+    param w : f32[3] = ones
+    unused = w * 2
+    loss sum(w^2)
+}
+E1
+if [ "$(grep -c 'warning\[' "$scratch/out")" -eq 1 ]; then
+    passed=$((passed + 1))
+else
+    echo "FAILED: gradc test: a warning is not said once"
+    cat "$scratch/out"
+    failed=$((failed + 1))
+fi
 echo "passed=$passed failed=$failed skipped=0"
 [ "$failed" -eq 0 ]

@@ -21,16 +21,6 @@ static int64_t absolute(int64_t x)
     return x < 0 ? -x : x;
 }
 
-static int64_t divisor(int64_t x, int64_t y)
-{
-    while (y != 0) {
-        int64_t rest = x % y;
-        x = y;
-        y = rest;
-    }
-    return x;
-}
-
 /* ---- the plan ---------------------------------------------------------------------- */
 
 /* s*f + t*d for all affine expressions of the section. */
@@ -45,7 +35,7 @@ static bool slides(const Kernel *k, const Side *side, Slide *w)
         if (f == 0 || d == 0)
             return false;
         if (w->s == 0) {
-            int64_t by = divisor(absolute(f), absolute(d));
+            int64_t by = common_divisor(absolute(f), absolute(d));
             w->s = absolute(f) / by;
             w->t = (f < 0 ? -d : d) / by;
         }
