@@ -1,6 +1,10 @@
 /* Micro-batches: the graph of one becomes the body of a scan over all of them. Its inputs
  * are slices of larger ones; loss, gradients and metrics are summed by carries and
- * divided at the end; state goes from one micro-batch to the next. */
+ * divided at the end; state goes from one micro-batch to the next.
+ *
+ * The rows of a partial batch end within some micro-batch. It counts by the share of its
+ * rows that are there, and the ones behind it count nothing and leave state as it is. A
+ * share of 1 multiplies, and whole batches divide, without a rounding: they cost no bits. */
 #include "eval.h"
 
 #include <string.h>
@@ -18,6 +22,7 @@ typedef struct Accumulate {
     Graph *g, *outer; /* one micro-batch; the step */
     Arena *arena;
     int64_t n;       /* micro-batches */
+    bool partial;    /* rows are counted */
     VEC(Ref) across; /* by number: the averages, in `outer` */
 } Accumulate;
 
@@ -46,8 +51,8 @@ static int find_source(const Givens *s, OpId op, int32_t index)
 static bool is_sliced(const Accumulate *a, OpId op, int32_t index)
 {
     const Pinned *p = &a->m->pinned;
-    if (op == OP_slot)
-        return index == p->step_counter; /* draws differ from micro-batch to micro-batch */
+    if (op == OP_slot) /* draws differ from micro-batch to micro-batch */
+        return index == p->step_counter || (a->partial && index == p->rows);
     return index < p->input.n && p->input.at[index].batch_axis == 0;
 }
 
@@ -77,6 +82,39 @@ static Ref draw_steps(Accumulate *a, int32_t slot)
     return g_add(o, base, which);
 }
 
+static Ref limited(Graph *g, OpId op, Ref x, int64_t limit)
+{
+    Ref to = g_const_int(g, I64, limit);
+    to = g_broadcast_like(g, to, x);
+    return g_binary(g, op, x, to);
+}
+
+/* Rows of each micro-batch, from `least` to all; of the step's rows, those that the
+ * micro-batches before have not taken. */
+static Ref rows_each(Accumulate *a, int64_t least)
+{
+    Graph *o = a->outer;
+    Ref rows = g_slot(o, a->m->pinned.rows, type_scalar(I64));
+    rows = g_broadcast(o, rows, 1, &a->n);
+    Ref which = g_iota(o, type_make(I64, 1, &a->n), 0);
+    Ref batch = g_const_int(o, I64, a->m->batch);
+    batch = g_broadcast(o, batch, 1, &a->n);
+    Ref before = g_mul(o, which, batch);
+    Ref left = g_sub(o, rows, before);
+    left = limited(o, OP_min, left, a->m->batch);
+    return limited(o, OP_max, left, least);
+}
+
+/* rows / batch, in double */
+static Ref in_batches(Accumulate *a, Ref rows)
+{
+    Graph *o = a->outer;
+    rows = g_cast(o, F64, rows);
+    Ref batch = g_const(o, F64, (double)a->m->batch);
+    batch = g_broadcast_like(o, batch, rows);
+    return g_div(o, rows, batch);
+}
+
 static Ref given(Accumulate *a, const Given *s)
 {
     if (s->op == OP_input && s->index > ACROSS_INPUT - a->across.n)
@@ -84,7 +122,11 @@ static Ref given(Accumulate *a, const Given *s)
     if (!is_sliced(a, s->op, s->index))
         return s->op == OP_input ? g_input(a->outer, s->index, s->type)
                                  : g_slot(a->outer, s->index, s->type);
-    return s->op == OP_input ? sliced_input(a, s->index, &s->type) : draw_steps(a, s->index);
+    if (s->op == OP_input)
+        return sliced_input(a, s->index, &s->type);
+    if (s->index == a->m->pinned.step_counter)
+        return draw_steps(a, s->index);
+    return rows_each(a, 1); /* never a mean over nothing: what comes of it is left out */
 }
 
 /* Adds what the nodes of `need` (NULL: all) read: slices or not. */
@@ -99,6 +141,19 @@ static void add_sources(Accumulate *a, const bool *need, bool sliced, Givens *to
         s.outer = given(a, &s);
         vec_push(a->arena, &to->at, s);
     }
+}
+
+/* The share of its rows that each micro-batch has, as one more sequence.
+ * gives: its argument number; -1 where rows are not counted. */
+static int add_share(Accumulate *a, Givens *to)
+{
+    if (!a->partial)
+        return -1;
+    Ref rows = rows_each(a, 0);
+    Given s = {.op = OP_NONE, .index = -1, .type = type_scalar(F64)};
+    s.outer = in_batches(a, rows);
+    vec_push(a->arena, &to->at, s);
+    return to->at.n - 1;
 }
 
 static Ref *outer_refs(Accumulate *a, const Givens *s)
@@ -123,9 +178,48 @@ static bool *needed_for(Accumulate *a, Ref r)
 
 static Ref mean_of(Accumulate *a, Ref sum)
 {
-    Ref by = g_const(a->outer, type_of(a->outer, sum)->dtype, (double)a->n);
+    DType t = type_of(a->outer, sum)->dtype;
+    Ref by = NONE;
+    if (a->partial) {
+        by = g_slot(a->outer, a->m->pinned.rows, type_scalar(I64));
+        by = in_batches(a, by);
+        by = g_cast(a->outer, t, by);
+    } else {
+        by = g_const(a->outer, t, (double)a->n);
+    }
     by = g_broadcast_like(a->outer, by, sum);
     return g_div(a->outer, sum, by);
+}
+
+/* ---- in the body: what a micro-batch counts ------------------------------ */
+
+/* `now` where the micro-batch has rows, else `before`. */
+static Ref if_any(Graph *g, int share, Ref now, Ref before)
+{
+    if (share < 0)
+        return now;
+    Ref part = g_body_arg(g, share, type_scalar(F64));
+    Ref zero = g_const(g, F64, 0);
+    Ref any = g_binary(g, OP_lt, zero, part);
+    any = g_broadcast_like(g, any, now);
+    return g_where(g, any, now, before);
+}
+
+static Ref times_share(Graph *g, int share, Ref x)
+{
+    if (share < 0)
+        return x;
+    Ref part = g_body_arg(g, share, type_scalar(F64));
+    part = g_cast(g, type_of(g, x)->dtype, part);
+    part = g_broadcast_like(g, part, x);
+    return g_mul(g, x, part);
+}
+
+static Ref summed(Graph *g, int share, Ref sum, Ref x)
+{
+    x = times_share(g, share, x);
+    Ref next = g_add(g, sum, x);
+    return if_any(g, share, next, sum);
 }
 
 static Ref average(Accumulate *a, Ref value)
@@ -138,7 +232,7 @@ static Ref average(Accumulate *a, Ref value)
     Ref zero = g_const(a->outer, t.dtype, 0);
     vec_push(a->arena, &s.at, ((Given){.op = OP_NONE, .type = t, .outer = zero}));
     add_sources(a, need, true, &s);
-    int n_sequences = s.at.n - 1;
+    int share = add_share(a, &s), n_sequences = s.at.n - 1;
     add_sources(a, need, false, &s);
     Ref sum = g_body_arg(body, 0, t);
     for (Ref r = 1; r <= value; r++) {
@@ -150,7 +244,7 @@ static Ref average(Accumulate *a, Ref value)
         else
             map[r] = graph_copy_node(body, a->g, r, map);
     }
-    Ref next = g_add(body, sum, map[value]);
+    Ref next = summed(body, share, sum, map[value]);
     graph_root(body, ROOT_RESULT, ACROSS_ROOT, next, -1, -1);
     Ref scan = g_scan(a->outer, body, outer_refs(a, &s), s.at.n, 1, n_sequences, a->n, false);
     Ref all = g_pick(a->outer, scan, 0);
@@ -222,8 +316,16 @@ static void become_arguments(Accumulate *a, const Givens *s)
     }
 }
 
+static Ref stacked_result(Accumulate *a, const Root *r, int share)
+{
+    if (share < 0 || r->kind == ROOT_OUTPUT)
+        return r->ref;
+    Ref x = times_share(a->g, share, r->ref), zero = g_zeros(a->g, type_of(a->g, r->ref));
+    return if_any(a->g, share, x, zero);
+}
+
 /* New carries, then what is stacked; the roots of the micro-batch are no roots any more. */
-static void body_results(Accumulate *a, const Root *root, int n_roots)
+static void body_results(Accumulate *a, const Root *root, int n_roots, int share)
 {
     Graph *g = a->g;
     g->root.n = 0;
@@ -232,17 +334,17 @@ static void body_results(Accumulate *a, const Root *root, int n_roots)
         const Root *r = &root[i];
         if (!is_summed(a, r) && r->kind != ROOT_ASSIGN)
             continue;
-        Ref now = r->ref;
-        if (is_summed(a, r)) {
-            Ref sum = g_body_arg(g, carry, *type_of(g, r->ref));
-            now = g_add(g, sum, r->ref);
-        }
+        Ref before = g_body_arg(g, carry, *type_of(g, r->ref));
+        Ref now =
+            is_summed(a, r) ? summed(g, share, before, r->ref) : if_any(g, share, r->ref, before);
         graph_root(g, ROOT_RESULT, r->name, now, -1, -1);
         carry++;
     }
     for (int i = 0; i < n_roots; i++)
-        if (is_stacked(a, &root[i]))
-            graph_root(g, ROOT_RESULT, root[i].name, root[i].ref, -1, -1);
+        if (is_stacked(a, &root[i])) {
+            Ref x = stacked_result(a, &root[i], share);
+            graph_root(g, ROOT_RESULT, root[i].name, x, -1, -1);
+        }
 }
 
 /* [n, batch, ...] -> [n * batch, ...] */
@@ -281,16 +383,24 @@ static void run_all(Accumulate *a)
     Root *root = NEW_ARRAY(a->arena, Root, n_roots);
     memcpy(root, a->g->root.at, sizeof *root * (size_t)n_roots);
     add_sources(a, NULL, true, &s);
-    int n_sequences = s.at.n - n_carries;
+    int share = add_share(a, &s), n_sequences = s.at.n - n_carries;
     add_sources(a, NULL, false, &s);
     become_arguments(a, &s);
     a->g->outer = a->outer;
     vec_push(&a->outer->arena, &a->outer->body, a->g);
-    body_results(a, root, n_roots);
+    body_results(a, root, n_roots, share);
     Ref scan =
         g_scan(a->outer, a->g, outer_refs(a, &s), s.at.n, n_carries, n_sequences, a->n, false);
     if (scan != NONE)
         outer_roots(a, scan, n_carries, root, n_roots);
+}
+
+static bool has_batch_input(const Pinned *p)
+{
+    for (int i = 0; i < p->input.n; i++)
+        if (p->input.at[i].batch_axis == 0)
+            return true;
+    return false;
 }
 
 Graph *build_accumulate(Ctx *cx, Model *m, Graph *g)
@@ -298,6 +408,7 @@ Graph *build_accumulate(Ctx *cx, Model *m, Graph *g)
     Arena arena = {0};
     int errors = cx->n_errors;
     Accumulate a = {.m = m, .g = g, .arena = &arena, .n = m->train.accumulate};
+    a.partial = m->pinned.rows >= 0 && has_batch_input(&m->pinned);
     a.outer = graph_new(cx, g->name);
     a.outer->origin = origin_at(m, m->train.item->name.span, NULL, NULL);
     g->origin = a.outer->origin;

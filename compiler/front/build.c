@@ -28,7 +28,7 @@ static void pin_counters(Model *m)
         p->step_counter = model_slot(m, "gradc.step", SLOT_STATE, &i64, NULL);
         p->skipped_counter = model_slot(m, "gradc.skipped", SLOT_STATE, &i64, NULL);
     }
-    if (m->batch > 0 && m->train.accumulate == 1) {
+    if (m->batch > 0) {
         p->rows = model_slot(m, "gradc.rows", SLOT_STATE, &i64, NULL);
         m->init.at[p->rows].a = (double)m->batch;
     }

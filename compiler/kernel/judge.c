@@ -186,7 +186,8 @@ static int64_t full_rows(const Judge *j)
         int64_t n = each > 0 ? (j->reads[i] + each - 1) / each : 0;
         rows = n > rows ? n : rows;
     }
-    return rows > 0 ? rows : j->p->batch_rows;
+    int64_t batch = j->p->batch_rows; /* once, or once for each micro-batch */
+    return rows > 0 && batch > 0 ? (rows + batch - 1) / batch * batch : batch;
 }
 
 /* Elements of an input that the caller must have, when `rows` rows are valid. */

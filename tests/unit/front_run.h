@@ -16,6 +16,7 @@ typedef struct Run {
     Output out;
     bool fine;
     Value *slot, *input;
+    int64_t rows; /* of a call; 0: all */
 } Run;
 
 static inline const char *run_messages(Run *r)
@@ -68,8 +69,6 @@ static inline void run_init(Run *r, double seed)
         r->slot[i] = value_new(&p->slot.at[i].type, &r->arena);
     if (p->seed >= 0)
         r->slot[p->seed].x[0] = seed;
-    if (p->rows >= 0)
-        r->slot[p->rows].x[0] = (double)model_batch(r->out.model);
     const Graph *g = r->out.graph[ENTRY_INIT];
     Value *v = eval_graph(g, &(Feed){.slot = r->slot}, &r->arena);
     for (int i = 0; i < g->root.n; i++) {
@@ -99,6 +98,11 @@ static inline void run_inputs(Run *r, uint64_t seed)
 
 static inline Value *run_entry(Run *r, EntryKind e)
 {
+    int32_t rows = pinned(r)->rows;
+    int64_t all =
+        model_batch(r->out.model) * (e == ENTRY_EVAL ? 1 : model_accumulate(r->out.model));
+    if (rows >= 0)
+        r->slot[rows].x[0] = (double)(r->rows > 0 ? r->rows : all);
     return eval_graph(r->out.graph[e], &(Feed){.input = r->input, .slot = r->slot}, &r->arena);
 }
 
