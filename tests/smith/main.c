@@ -144,7 +144,7 @@ static int demands(Sum *s, const Run *r)
     int32_t median = s->models > 0 ? s->primal[s->models / 2] : 0;
     int rare = rare_ops(s, 50), failed = 0;
     printf("%d models, median of %d ops, scan in %d; %d quotients, %d redrawn; NaN met in %d;\n"
-           "worst error of forward mode %.2e, of quotients %.2e\n",
+           "worst error of forward mode %.2e of what is allowed, of quotients %.2e\n",
            s->models, median, s->scans, s->quotients, s->redrawn, s->failed_steps, s->worst_forward,
            s->worst_quotient);
     if (r->demand && median < 15)
