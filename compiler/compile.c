@@ -164,15 +164,16 @@ bool compile_differences(Ctx *cx, int32_t source, const Options *o, Output *out)
     if (!compile_graphs(cx, source, &only, false, out))
         return false;
     Model *m = out->model;
-    if (model_accumulate(m) == 1) {
-        Graph *frozen = out->graph[ENTRY_EVAL] = build(cx, m, ENTRY_GRAD);
-        Graph *stored = out->graph[ENTRY_STEP] = build(cx, m, ENTRY_GRAD);
-        if (frozen == NULL || stored == NULL)
-            return false;
-        freeze_stops(stored, frozen, model_storage(m));
-        simplify(cx, frozen);
-        simplify(cx, stored);
-    }
+    Graph *g = build(cx, m, ENTRY_GRAD);
+    if (g != NULL && model_accumulate(m) > 1)
+        g = build_accumulate(cx, m, g);
+    if (g == NULL)
+        return false;
+    Graph *stored = out->graph[ENTRY_STEP] = freeze_stops(g, model_storage(m), true);
+    Graph *frozen = out->graph[ENTRY_EVAL] = freeze_stops(g, model_storage(m), false);
+    graph_free(g);
+    simplify(cx, stored);
+    simplify(cx, frozen);
     return compile_program(cx, &only, out);
 }
 

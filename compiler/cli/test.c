@@ -248,8 +248,6 @@ static int report(const Check *k, bool same)
 {
     if (k->checks == 0)
         say("nothing was compared: a kink lies between the two sides of every difference");
-    if (k->failures > 0 && k->p->accumulate > 1)
-        say("with `accumulate`, differences see through a stop_gradient on the way to the loss");
     if (k->c->cx->json)
         printf("{\"checks\": %d, \"failed\": %d, \"redrawn\": %d, \"worst\": %.3e, "
                "\"threads_agree\": %s}\n",

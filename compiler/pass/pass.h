@@ -25,10 +25,10 @@ bool simplify_scans(Ctx *cx, Graph *g);
  * requires: a verified primal graph with one scalar loss.   keeps: every Ref. */
 bool vjp(Ctx *cx, Graph *g, const Pinned *pin);
 
-/* So that differences see what a gradient sees: `stored` and `frozen` are the same primal
- * graph twice. Each stop_gradient(x) of `frozen`, which keeps only its loss, becomes the
- * value of a new state slot; `stored` does nothing but store the x there. Those within
- * the body of a scan stay as they are.   gives: how many became slots. */
-int freeze_stops(Graph *stored, Graph *frozen, Pinned *pinned);
+/* So that differences see what a gradient sees, a copy of the primal graph g of one of two
+ * kinds: `store` keeps what stop_gradient is taken of, at every step of every scan, in new
+ * state slots, and does nothing else; its counterpart, made after it, reads them in
+ * place of every stop_gradient and gives the loss alone. The caller frees both. */
+Graph *freeze_stops(const Graph *g, Pinned *pinned, bool store);
 
 #endif

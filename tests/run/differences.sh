@@ -49,6 +49,26 @@ train inputs {
     accumulate 2
 }
 E1
+# What is hidden within steps of a scan, within micro-batches, and within both.
+gradients 0 w u <<'E1'
+model nested(batch = 2, steps = 3) {
+    input x : f32[batch, steps, 4]
+    param w : f32[4] = normal(mean = 1.5)
+    param u : f32[4] = normal(mean = 2)
+    h = scan xt in x, axis = 1, h = zeros([batch, 4], f32) {
+        z = h * u + xt * w
+        k = scan i in 0..2, k = zeros([batch, 4], f32) {
+            k = k * 0.5 + z * w + stop_gradient(round(z * 4) - 4 * z)
+        }
+        h = tanh(z + stop_gradient(round(3 * z) - 3 * z) + 0.1 * k)
+    }
+    loss mean((h + stop_gradient(round(h) - h))^2)
+}
+train nested {
+    optimizer sgd(lr = 0.1)
+    accumulate 3
+}
+E1
 # A rule that is half of the derivative.
 gradients 1 w <<'E1'
 fn square(x) {
