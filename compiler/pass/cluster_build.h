@@ -1,0 +1,54 @@
+/* The state of clustering one graph; known to cluster*.c alone. */
+#ifndef GRADC_PASS_CLUSTER_BUILD_H
+#define GRADC_PASS_CLUSTER_BUILD_H
+
+#include "cluster.h"
+
+typedef struct Build {
+    Ctx *cx;
+    Clusters *c;
+    const Graph *g;
+    float *weight;      /* flops of one element, computed from stored operands */
+    int32_t *reads;     /* places that read it, looking through views */
+    int32_t *contracts; /* contractions that read it */
+    bool *expanded;     /* read many times by one reader */
+    bool *guarded;      /* only guarded assignments depend on it */
+    bool *forced;       /* must be stored, found by a failed kernel */
+    bool *alone;        /* joins no other group, likewise */
+    Ref *reader;        /* the only node that reads it, or NONE */
+    bool *fresh;        /* made from a contraction's result that nothing else reads */
+    float op_weight[N_OPS][N_DTYPES];
+    int32_t *stamp; /* of groups, for path searches */
+    int32_t stamp_now;
+    VEC(Ref) * leaf; /* by Ref: the stored nodes that a stored node reads */
+    struct {
+        bool done;
+        Trace t;
+    } * trace;
+} Build;
+
+/* ---- cluster_store.c: which nodes have memory ---------------------------- */
+
+void count_reads(Build *b);
+void find_guarded(Build *b);
+/* gives: c->stored. */
+void choose_stored(Build *b);
+
+/* ---- cluster_group.c: which of them share a kernel ------------------------ */
+
+/* gives: c->group, c->group_of. */
+void make_groups(Build *b);
+/* What only its own group reads needs no memory: a row's value is known once for the
+ * row, an element of it is computed again where another pass over the row wants it. */
+void drop_private(Build *b);
+/* A group that copies the stored r to a slot. */
+void copy_group(Build *b, Ref r, int32_t slot, bool guarded);
+
+/* ---- cluster_order.c ------------------------------------------------------ */
+
+/* gives: c->order, and by group whether it is in it. false: groups overwrite what others
+ * still read, in a circle. */
+bool order_groups(Build *b, bool **finished);
+void defer_slots(Build *b, const bool *done);
+
+#endif

@@ -1,0 +1,423 @@
+/* Which stored nodes share a kernel. */
+#include "cluster_build.h"
+
+#include <assert.h>
+#include <string.h>
+
+enum { TOP_LEVEL_ELEMS = 8192 /* a row kernel without row loops: one lane does all of it */ };
+
+static GroupKind kind_of(const Graph *g, Ref r)
+{
+    switch (optab[op_of(g, r)]->kind) {
+    case OP_CONTRACT:
+        return GROUP_CONTRACT;
+    case OP_OPAQUE:
+        return GROUP_OPAQUE;
+    case OP_SCAN:
+        return GROUP_SCAN;
+    default:
+        return GROUP_LOOP;
+    }
+}
+
+static void add_out(Clusters *c, Group *gr, Ref r, int32_t slot)
+{
+    GroupOut o = {.ref = r, .slot = slot};
+    vec_push(c->arena, &gr->out, o);
+}
+
+static int new_group(Build *b, Ref r, int32_t slot)
+{
+    Clusters *c = b->c;
+    Group gr = {.kind = kind_of(b->g, r), .anchor = r, .main = r, .guarded = b->guarded[r]};
+    vec_push(c->arena, &c->group, gr);
+    Group *at = &c->group.at[c->group.n - 1];
+    if (slot >= 0 || c->stored[r])
+        add_out(c, at, r, slot);
+    return c->group.n - 1;
+}
+
+/* A group that copies what is in memory to a slot. */
+void copy_group(Build *b, Ref r, int32_t slot, bool guarded)
+{
+    Clusters *c = b->c;
+    Group gr = {.kind = GROUP_LOOP, .anchor = r, .main = r, .guarded = guarded, .copies = true};
+    vec_push(c->arena, &c->group, gr);
+    add_out(c, &c->group.at[c->group.n - 1], r, slot);
+}
+
+/* The stored nodes that r's own computation reads. */
+static void collect_leaves(Build *b, Ref r, Ref of, int32_t *seen)
+{
+    const Graph *g = b->g;
+    for (int i = 0; i < node(g, r)->n_args; i++) {
+        Ref a = arg(g, r, i);
+        if (seen[a] == (int32_t)of)
+            continue;
+        seen[a] = (int32_t)of;
+        if (b->c->stored[a])
+            vec_push(b->c->arena, &b->leaf[of], a);
+        else if (op_of(g, a) == OP_tuple || type_of(g, a)->rank < 0)
+            vec_push(b->c->arena, &b->leaf[of], a);
+        else
+            collect_leaves(b, a, of, seen);
+    }
+}
+
+static Ref highest(const Group *gr)
+{
+    Ref high = gr->anchor;
+    for (int i = 0; i < gr->out.n; i++)
+        if (gr->out.at[i].ref > high)
+            high = gr->out.at[i].ref;
+    for (int i = 0; i < gr->private.n; i++)
+        if (gr->private.at[i] > high)
+            high = gr->private.at[i];
+    return high;
+}
+
+/* Does group `from` depend on group `on`? What a node reads has a smaller number than
+ * the node, so a group of nodes below `floor` alone, the lowest of `on`, does not. */
+static bool depends(Build *b, int from, int on, Ref floor)
+{
+    if (from == on)
+        return true;
+    if (from < 0 || b->stamp[from] == b->stamp_now)
+        return false;
+    b->stamp[from] = b->stamp_now;
+    const Group *gr = &b->c->group.at[from];
+    if (highest(gr) < floor)
+        return false;
+    for (int i = 0; i < gr->out.n + gr->private.n; i++) {
+        Ref o = i < gr->out.n ? gr->out.at[i].ref : gr->private.at[i - gr->out.n];
+        for (int j = 0; j < b->leaf[o].n; j++) {
+            Ref l = b->leaf[o].at[j];
+            if (depends(b, b->c->group_of[l], on, floor))
+                return true;
+        }
+    }
+    if (gr->out.n == 0 || gr->kind == GROUP_SCAN)
+        for (int j = 0; j < b->leaf[gr->anchor].n; j++) {
+            Ref l = b->leaf[gr->anchor].at[j];
+            if (depends(b, b->c->group_of[l], on, floor))
+                return true;
+        }
+    return false;
+}
+
+static Ref lowest(const Group *gr)
+{
+    Ref low = gr->anchor;
+    for (int i = 0; i < gr->out.n; i++)
+        if (gr->out.at[i].ref < low)
+            low = gr->out.at[i].ref;
+    for (int i = 0; i < gr->private.n; i++)
+        if (gr->private.at[i] < low)
+            low = gr->private.at[i];
+    return low;
+}
+
+/* Merging `r` into group `into` would make a cycle: something else that r reads
+ * depends on the group. */
+static bool makes_cycle(Build *b, Ref r, int into)
+{
+    b->stamp_now++;
+    Ref floor = lowest(&b->c->group.at[into]);
+    for (int j = 0; j < b->leaf[r].n; j++) {
+        Ref l = b->leaf[r].at[j];
+        int gr = b->c->group_of[l];
+        if (gr != into && depends(b, gr, into, floor))
+            return true;
+    }
+    return false;
+}
+
+static const Trace *trace_of(Build *b, Ref r)
+{
+    if (!b->trace[r].done) {
+        trace_node(b->c, r, &r, 1, &b->trace[r].t);
+        b->trace[r].done = true;
+    }
+    return &b->trace[r].t;
+}
+
+/* Is q the element of its node in the row of r's loops: axis i at loop i? */
+static bool is_row_read(const Build *b, const Trace *t, const Request *q)
+{
+    if (q->bounded)
+        return false;
+    const Type *type = type_of(b->g, q->ref);
+    for (int a = 0; a < type->rank; a++) {
+        if (type->dim[a] == 1)
+            continue;
+        if (a >= t->n_axes || t->axis[a].extent != type->dim[a])
+            return false;
+        KAff want = axis_index(&t->axis[a]);
+        if (!k_aff_equal(&want, &q->idx[a]))
+            return false;
+    }
+    return true;
+}
+
+/* Is q a walk along the row, by a reduction inside of it? Only what can be computed again
+ * there may be read so: a value at each element, not a reduction. */
+static bool is_walk_in_row(const Build *b, const Trace *t, const Request *q)
+{
+    const Type *type = type_of(b->g, q->ref);
+    OpKind kind = optab[op_of(b->g, q->ref)]->kind;
+    if (q->bounded || (kind != OP_POINTWISE && kind != OP_VIEW))
+        return false;
+    for (int a = 0; a + 1 < type->rank; a++) {
+        KAff want = a < t->n_axes ? axis_index(&t->axis[a]) : k_aff(0);
+        if (type->dim[a] != 1 && !k_aff_equal(&want, &q->idx[a]))
+            return false;
+    }
+    return type->rank > 0;
+}
+
+/* Shape x can be stored from loops over shape y. */
+static bool is_prefix(const Type *x, const Type *y)
+{
+    bool ended = false;
+    for (int a = 0; a < x->rank; a++) {
+        bool same = a < y->rank && x->dim[a] == y->dim[a];
+        if (ended && x->dim[a] != 1)
+            return false;
+        if (!same && x->dim[a] != 1)
+            return false;
+        ended |= !same;
+    }
+    return true;
+}
+
+static int64_t row_elems(const Graph *g, Ref r, Ref reduced)
+{
+    int64_t n = 1;
+    const Type *t = type_of(g, r), *row = type_of(g, reduced);
+    for (int a = 0; a < t->rank; a++)
+        if (a >= row->rank || row->dim[a] != t->dim[a])
+            n *= t->dim[a];
+    return n;
+}
+
+static bool has_reduce(const Graph *g, const Group *gr)
+{
+    for (int i = 0; i < gr->out.n; i++)
+        if (optab[op_of(g, gr->out.at[i].ref)]->kind == OP_REDUCE)
+            return true;
+    return gr->private.n > 0;
+}
+
+/* May r join the loop group: does it read the group's values row by row only? */
+static bool joins_rows(Build *b, Ref r, Group *gr, const Trace *t)
+{
+    const Graph *g = b->g;
+    const Type *mine = type_of(g, r);
+    bool taller = is_prefix(type_of(g, gr->main), mine);
+    if (!taller && !is_prefix(mine, type_of(g, gr->main)))
+        return false;
+    Ref tall = taller ? r : gr->main;
+    for (int i = 0; i < gr->out.n; i++)
+        if (!is_prefix(type_of(g, gr->out.at[i].ref), type_of(g, tall)))
+            return false;
+    if (has_reduce(g, gr) || optab[op_of(g, r)]->kind == OP_REDUCE) {
+        Ref low = taller ? gr->main : r;
+        if (type_elems(type_of(g, low)) == 1 && row_elems(g, tall, low) > TOP_LEVEL_ELEMS)
+            return false;
+    }
+    for (int i = 0; i < t->request.n; i++) {
+        const Request *q = &t->request.at[i];
+        if (b->c->group_of[q->ref] < 0 || !b->c->stored[q->ref])
+            continue;
+        if (&b->c->group.at[b->c->group_of[q->ref]] == gr && !is_row_read(b, t, q) &&
+            !is_walk_in_row(b, t, q))
+            return false;
+    }
+    return true;
+}
+
+/* May r be computed in the epilogue of a contraction: element by element at the
+ * place of the sum? */
+static bool joins_epilogue(Build *b, Ref r, Group *gr, const Trace *t)
+{
+    const Graph *g = b->g;
+    if (optab[op_of(g, r)]->kind == OP_REDUCE || gr->out.n >= 8)
+        return false;
+    if (b->weight[r] > (float)b->c->caps->epilogue_insts)
+        return false;
+    if (type_elems(type_of(g, r)) != type_elems(type_of(g, gr->anchor)))
+        return false;
+    bool alone = gr->out.n == 1 && gr->out.at[0].ref == gr->anchor && gr->main == gr->anchor;
+    if (!alone && !type_same(type_of(g, r), type_of(g, gr->main)) &&
+        !(type_of(g, r)->rank == type_of(g, gr->main)->rank &&
+          memcmp(type_of(g, r)->dim, type_of(g, gr->main)->dim,
+                 sizeof(int64_t) * (size_t)type_of(g, r)->rank) == 0))
+        return false;
+    for (int i = 0; i < t->request.n; i++) {
+        const Request *q = &t->request.at[i];
+        if (!b->c->stored[q->ref] || b->c->group_of[q->ref] < 0 ||
+            &b->c->group.at[b->c->group_of[q->ref]] != gr)
+            continue;
+        if (q->bounded)
+            return false;
+        /* the contraction's element may be anywhere, as long as each is met once: its
+         * indices use each loop exactly once */
+        int64_t reach = 1;
+        for (int a = 0; a < rank(g, q->ref); a++)
+            for (int j = 0; j < q->idx[a].n; j++) {
+                const KInst *loop = &t->kernel->inst.at[q->idx[a].t[j].v];
+                if (loop->op != KI_PAR)
+                    return false;
+                reach *= loop->imm.i;
+            }
+        if (reach != type_elems(type_of(g, q->ref)))
+            return false;
+        if (q->ref != gr->anchor || !alone)
+            if (!is_row_read(b, t, q) && q->ref != gr->anchor)
+                return false;
+    }
+    return true;
+}
+
+static void join(Build *b, Ref r, int32_t slot, int into)
+{
+    Clusters *c = b->c;
+    Group *gr = &c->group.at[into];
+    const Graph *g = b->g;
+    bool alone = gr->out.n == 1 && gr->out.at[0].ref == gr->anchor && gr->main == gr->anchor;
+    if (gr->kind == GROUP_CONTRACT ? alone : is_prefix(type_of(g, gr->main), type_of(g, r)))
+        gr->main = r;
+    add_out(c, gr, r, slot);
+    c->group_of[r] = into;
+}
+
+/* The latest group that r reads and may join, or -1. */
+static int find_host(Build *b, Ref r)
+{
+    const Trace *t = trace_of(b, r);
+    if (t->trouble != FINE || optab[op_of(b->g, r)]->kind == OP_OPAQUE)
+        return -1;
+    int best = -1;
+    for (int j = 0; j < b->leaf[r].n; j++) {
+        int i = b->c->group_of[b->leaf[r].at[j]];
+        if (i < 0 || i <= best)
+            continue;
+        Group *gr = &b->c->group.at[i];
+        if (gr->guarded != b->guarded[r])
+            continue;
+        bool may = gr->kind == GROUP_LOOP       ? joins_rows(b, r, gr, t)
+                   : gr->kind == GROUP_CONTRACT ? joins_epilogue(b, r, gr, t)
+                                                : false;
+        if (may && !makes_cycle(b, r, i))
+            best = i;
+    }
+    return best;
+}
+
+static void place_node(Build *b, Ref r, int32_t slot)
+{
+    OpKind kind = optab[op_of(b->g, r)]->kind;
+    int host = -1;
+    if (kind != OP_CONTRACT && kind != OP_OPAQUE && kind != OP_SCAN && !b->alone[r])
+        host = find_host(b, r);
+    if (host >= 0)
+        join(b, r, slot, host);
+    else
+        b->c->group_of[r] = new_group(b, r, slot);
+}
+
+/* Slots that node r is the new value of. */
+static int next_assign(const Graph *g, Ref r, int from)
+{
+    for (int i = from; i < g->root.n; i++)
+        if (g->root.at[i].kind == ROOT_ASSIGN && g->root.at[i].ref == r)
+            return i;
+    return -1;
+}
+
+void make_groups(Build *b)
+{
+    const Graph *g = b->g;
+    Clusters *c = b->c;
+    int32_t *seen = NEW_ARRAY(c->arena, int32_t, g->node.n);
+    bool *assigned = NEW_ARRAY(c->arena, bool, g->node.n);
+    for (int i = 0; i < g->root.n; i++)
+        if (g->root.at[i].kind == ROOT_ASSIGN)
+            assigned[g->root.at[i].ref] = true;
+    for (Ref r = 1; r < (Ref)g->node.n; r++)
+        c->group_of[r] = -1;
+    for (Ref r = 1; r < (Ref)g->node.n; r++) {
+        bool scan = optab[op_of(g, r)]->kind == OP_SCAN;
+        if (!c->stored[r] && !scan && !assigned[r])
+            continue;
+        if (!ref_is_source(g, r))
+            collect_leaves(b, r, r, seen);
+        if (op_of(g, r) == OP_pick && c->stored[r]) {
+            c->group_of[r] = c->group_of[arg(g, r, 0)];
+            add_out(c, &c->group.at[c->group_of[r]], r, -1);
+        } else if (!ref_is_source(g, r) && (c->stored[r] || scan)) {
+            place_node(b, r, -1);
+        }
+        for (int i = next_assign(g, r, 0); i >= 0; i = next_assign(g, r, i + 1)) {
+            int32_t slot = g->root.at[i].slot;
+            if (c->stored[r] && (ref_is_source(g, r) || op_of(g, r) == OP_pick))
+                copy_group(b, r, slot, b->guarded[r]);
+            else if (c->stored[r])
+                add_out(c, &c->group.at[c->group_of[r]], r, slot);
+            else
+                place_node(b, r, slot);
+        }
+    }
+}
+
+/* ---- values that need no memory ------------------------------------------ */
+
+/* By Ref: a root or another group reads it. */
+static bool *read_outside(Build *b)
+{
+    const Graph *g = b->g;
+    Clusters *c = b->c;
+    bool *outside = NEW_ARRAY(c->arena, bool, g->node.n);
+    for (int i = 0; i < g->root.n; i++)
+        if (g->root.at[i].kind != ROOT_ASSIGN)
+            outside[g->root.at[i].ref] = true;
+    for (int i = 0; i < c->group.n; i++) {
+        Group *gr = &c->group.at[i];
+        for (int j = 0; j < gr->out.n; j++)
+            for (int l = 0; l < b->leaf[gr->out.at[j].ref].n; l++) {
+                Ref leaf = b->leaf[gr->out.at[j].ref].at[l];
+                outside[leaf] |= c->group_of[leaf] != i;
+            }
+        if (gr->kind == GROUP_SCAN)
+            for (int l = 0; l < b->leaf[gr->anchor].n; l++)
+                outside[b->leaf[gr->anchor].at[l]] = true;
+    }
+    return outside;
+}
+
+/* A value of a row, or one that a contraction has in its registers. */
+static bool may_be_private(const Graph *g, const Group *gr, const GroupOut *o)
+{
+    if (o->slot >= 0 || gr->kind == GROUP_SCAN || gr->kind == GROUP_OPAQUE)
+        return false;
+    bool inner = type_elems(type_of(g, o->ref)) < type_elems(type_of(g, gr->main));
+    return inner || gr->kind == GROUP_CONTRACT || has_reduce(g, gr);
+}
+
+void drop_private(Build *b)
+{
+    Clusters *c = b->c;
+    bool *outside = read_outside(b);
+    for (int i = 0; i < c->group.n; i++) {
+        Group *gr = &c->group.at[i];
+        int n = 0, all = gr->out.n;
+        for (int j = 0; j < all; j++) {
+            GroupOut o = gr->out.at[j];
+            if (all > 1 && !outside[o.ref] && may_be_private(b->g, gr, &o))
+                vec_push(c->arena, &gr->private, o.ref);
+            else
+                gr->out.at[n++] = o;
+        }
+        gr->out.n = n;
+    }
+}

@@ -1,0 +1,202 @@
+/* Which nodes are stored, and which are computed where they are read. */
+#include "cluster_build.h"
+
+enum {
+    INLINE_SHARED = 8,   /* flops: a value read in several places is stored above this */
+    INLINE_EXPANDED = 4, /* ... read many times through a broadcast or window */
+    INLINE_MOST = 400,   /* an expression this long is cut */
+    SCALAR_MOST = 32     /* ... a scalar one: sums over all parameters share kernels */
+};
+
+Ref memory_of(const Graph *g, const bool *stored, Ref r)
+{
+    while (!stored[r] && op_of(g, r) == OP_reshape)
+        r = arg(g, r, 0);
+    return r;
+}
+
+/* Flops of a pointwise op, counted from a kernel that holds nothing else. */
+static float op_flops(Build *b, Ref r)
+{
+    const Graph *g = b->g;
+    const Node *n = node(g, r);
+    const Op *op = optab[n->op];
+    if (op->kind != OP_POINTWISE)
+        return 0;
+    float *known = &b->op_weight[n->op][n->type.dtype];
+    if (*known > 0)
+        return *known - 1;
+    Elem e;
+    Val x[8] = {0};
+    Kernel *k = kernel_new(b->c->arena, K_LOOP, "weight");
+    elem_init(&e, k, g, b->c->arena, b->c->stored);
+    for (int i = 0; i < n->n_args; i++) {
+        DType t = type_of(g, arg(g, r, i))->dtype;
+        int buf = k_buf(k, t, 1, K_IN);
+        x[i] = k_load(k, buf, k_aff(0));
+    }
+    int out = k_buf(k, n->type.dtype, 1, K_OUT);
+    k_store(k, out, k_aff(0), op->scalar(&e, r, x));
+    k_finish(k);
+    *known = (float)kernel_cost(k).flops + 1;
+    return *known - 1;
+}
+
+static bool is_light(OpKind k)
+{
+    return k == OP_POINTWISE || k == OP_VIEW || k == OP_SOURCE;
+}
+
+void count_reads(Build *b)
+{
+    const Graph *g = b->g;
+    for (int i = 0; i < g->root.n; i++)
+        b->reads[g->root.at[i].ref]++;
+    for (Ref r = 1; r < (Ref)g->node.n; r++)
+        for (int i = 0; i < node(g, r)->n_args; i++)
+            b->reader[arg(g, r, i)] = r;
+    for (Ref r = (Ref)g->node.n; r-- > 1;) {
+        const Op *op = optab[op_of(g, r)];
+        bool through = op->kind == OP_VIEW;
+        for (int i = 0; i < node(g, r)->n_args; i++) {
+            Ref a = arg(g, r, i);
+            b->reads[a] += through ? b->reads[r] : 1;
+            b->contracts[a] += op->kind == OP_CONTRACT;
+            if (type_of(g, r)->rank >= 0 && type_of(g, a)->rank >= 0 && through)
+                b->expanded[a] |=
+                    b->expanded[r] || type_elems(type_of(g, r)) >= 4 * type_elems(type_of(g, a));
+        }
+    }
+}
+
+void find_guarded(Build *b)
+{
+    const Graph *g = b->g;
+    for (Ref r = 1; r < (Ref)g->node.n; r++)
+        b->guarded[r] = true;
+    for (int i = 0; i < g->root.n; i++)
+        if (g->root.at[i].kind != ROOT_ASSIGN || !g->root.at[i].guarded)
+            b->guarded[g->root.at[i].ref] = false;
+    for (Ref r = (Ref)g->node.n; r-- > 1;)
+        if (!b->guarded[r])
+            for (int i = 0; i < node(g, r)->n_args; i++)
+                b->guarded[arg(g, r, i)] = false;
+}
+
+/* The node below views, which is where a buffer does the most good. */
+static Ref below_views(const Graph *g, Ref r)
+{
+    while (optab[op_of(g, r)]->kind == OP_VIEW && node(g, r)->n_args == 1)
+        r = arg(g, r, 0);
+    return r;
+}
+
+static void store(Build *b, Ref r)
+{
+    if (type_of(b->g, r)->rank >= 0)
+        b->c->stored[r] = true;
+}
+
+/* Operands that must be in memory before the node's kernel runs, or are cheaper so. */
+static void store_operands(Build *b, Ref r)
+{
+    const Graph *g = b->g;
+    OpKind kind = optab[op_of(g, r)]->kind;
+    for (int i = 0; i < node(g, r)->n_args; i++) {
+        Ref a = arg(g, r, i);
+        if (kind == OP_SCAN) {
+            store(b, memory_of(g, b->c->stored, a));
+        } else if (kind == OP_CONTRACT || kind == OP_OPAQUE) {
+            Ref below = below_views(g, a);
+            if (b->weight[a] > (float)b->c->caps->prologue_insts &&
+                is_light(optab[op_of(g, below)]->kind))
+                store(b, below);
+        }
+    }
+}
+
+static float expression_weight(const Build *b, Ref r)
+{
+    float w = 0;
+    for (int i = 0; i < node(b->g, r)->n_args; i++) {
+        Ref a = arg(b->g, r, i);
+        if (!b->c->stored[a])
+            w += b->weight[a];
+    }
+    return w;
+}
+
+/* A contraction's result that one node reads, and so on along a chain, is best finished
+ * in its epilogue: the end of the chain is stored in place of its beginning. */
+static bool ends_epilogue(Build *b, Ref r)
+{
+    const Graph *g = b->g;
+    if (optab[op_of(g, r)]->kind != OP_POINTWISE)
+        return false;
+    for (int i = 0; i < node(g, r)->n_args; i++) {
+        Ref a = arg(g, r, i);
+        bool from = optab[op_of(g, a)]->kind == OP_CONTRACT || b->fresh[a];
+        b->fresh[r] |= from && b->reads[a] == 1;
+    }
+    if (!b->fresh[r])
+        return false;
+    bool goes_on = b->reads[r] == 1 && b->reader[r] != NONE &&
+                   optab[op_of(g, b->reader[r])]->kind == OP_POINTWISE;
+    return !goes_on;
+}
+
+/* A reduction that another one of the same op goes on with: one walk, one accumulator. */
+static bool walks_on(const Build *b, Ref r)
+{
+    const Graph *g = b->g;
+    return optab[op_of(g, r)]->kind == OP_REDUCE && b->reads[r] == 1 && b->reader[r] != NONE &&
+           op_of(g, b->reader[r]) == op_of(g, r) && !b->forced[r];
+}
+
+/* Several contractions read r, and nothing else reads an operand of its size that is in
+ * memory: r can take that one's place, and each reader has less to read and to compute. */
+static bool takes_place(const Build *b, Ref r)
+{
+    const Graph *g = b->g;
+    for (int i = 0; i < node(g, r)->n_args && b->contracts[r] > 1; i++) {
+        Ref a = memory_of(g, b->c->stored, arg(g, r, i));
+        bool alike = type_elems(type_of(g, a)) == type_elems(type_of(g, r)) &&
+                     type_of(g, a)->dtype == type_of(g, r)->dtype;
+        if (b->c->stored[a] && !ref_is_source(g, a) && b->reads[a] == 1 && alike)
+            return true;
+    }
+    return false;
+}
+
+void choose_stored(Build *b)
+{
+    const Graph *g = b->g;
+    Clusters *c = b->c;
+    for (int i = 0; i < g->root.n; i++)
+        if (!ref_is_source(g, g->root.at[i].ref) && g->root.at[i].kind != ROOT_ASSIGN)
+            store(b, g->root.at[i].ref);
+    for (Ref r = 1; r < (Ref)g->node.n; r++) {
+        OpKind kind = optab[op_of(g, r)]->kind;
+        bool pick = op_of(g, r) == OP_pick;
+        if (walks_on(b, r))
+            continue;
+        if (ref_is_source(g, r) || kind == OP_CONTRACT || kind == OP_OPAQUE || kind == OP_REDUCE ||
+            pick || b->forced[r])
+            store(b, r);
+        if (!is_light(kind) || c->stored[r]) {
+            store_operands(b, r);
+            continue;
+        }
+        b->weight[r] = expression_weight(b, r) + op_flops(b, r);
+        if (ends_epilogue(b, r)) {
+            store(b, r);
+            continue;
+        }
+        float most = (float)(rank(g, r) == 0 ? SCALAR_MOST : INLINE_MOST);
+        bool shared = b->reads[r] > 1 && b->weight[r] > (float)INLINE_SHARED;
+        bool expanded = b->expanded[r] && b->weight[r] > (float)INLINE_EXPANDED;
+        bool heavy = shared || expanded || b->weight[r] > most;
+        if (kind == OP_POINTWISE && (heavy || takes_place(b, r)))
+            store(b, r);
+    }
+}

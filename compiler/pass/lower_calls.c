@@ -1,0 +1,284 @@
+/* Buffers of what is planned, and the calls of an entry and of bodies. */
+#include "lower_level.h"
+
+#include <assert.h>
+#include <string.h>
+
+/* The kernel's number in the program; verified where asked. */
+static int32_t add_kernel(Lowering *lo, Kernel *k)
+{
+    if (lo->cx->verify) {
+        const char *wrong = kernel_verify(k, &lo->cx->scratch);
+        if (wrong != NULL)
+            diag_error(lo->cx, E0990, NO_SPAN, "kernel %s: %s", k->name, wrong);
+    }
+    return program_kernel(lo->p, k);
+}
+
+static Operand operand_at(const Place *pl)
+{
+    Operand o = {.buffer = pl->buffer, .base = pl->base};
+    memcpy(o.step, pl->step, sizeof o.step);
+    return o;
+}
+
+Place level_place(const Lowering *lo, const Level *l, Ref r)
+{
+    (void)lo;
+    r = memory_of(l->g, l->c->stored, r);
+    assert(l->place[r].buffer >= 0);
+    return l->place[r];
+}
+
+static int32_t literal_buffer(Lowering *lo, const Level *l, Ref r)
+{
+    int32_t b = lower_buffer(lo->p, "literal", ROLE_CONSTANT, type_of(l->g, r), -1);
+    lo->p->buffer.at[b].literal = attr(l->g, r, op_attr(&op_literal, "data"))->data;
+    return b;
+}
+
+void level_place_sources(Lowering *lo, Level *l)
+{
+    for (Ref r = 1; r < (Ref)l->g->node.n; r++) {
+        OpId op = op_of(l->g, r);
+        if (op == OP_slot)
+            l->place[r].buffer = (int32_t)attr(l->g, r, 0)->i;
+        else if (op == OP_input)
+            l->place[r].buffer = lower_input_buffer(lo->pin, attr(l->g, r, 0)->i);
+        else if (op == OP_literal)
+            l->place[r].buffer = literal_buffer(lo, l, r);
+    }
+}
+
+/* Buffers of the planned values, `at` bytes up. */
+void level_place_values(Lowering *lo, Level *l, int64_t at)
+{
+    l->offset = at;
+    l->buffer_of = NEW_ARRAY(lo->arena, int32_t, l->values.n);
+    for (int i = 0; i < l->plan->n_ranges; i++) {
+        const PlanRange *rg = &l->plan->range[i];
+        Ref r = l->value_ref.at[rg->value];
+        if (r == NONE)
+            continue;
+        const PlanValue *v = &l->plan->value[rg->value];
+        int32_t b = lower_buffer(lo->p, v->name, v->role, type_of(l->g, r), at + rg->offset);
+        lo->p->buffer.at[b].origin = v->origin;
+        l->buffer_of[rg->value] = b;
+        if (l->value[r] == rg->value)
+            l->place[r].buffer = b;
+    }
+    /* Values that share storage on purpose name one buffer as its owner. */
+    for (int i = 0; i < l->plan->n_ranges; i++) {
+        const PlanRange *rg = &l->plan->range[i];
+        Ref r = l->value_ref.at[rg->value];
+        int32_t s = l->plan->range[rg->storage].value;
+        if (r != NONE && l->value_ref.at[s] != NONE)
+            lo->p->buffer.at[l->buffer_of[rg->value]].storage = l->buffer_of[s];
+    }
+}
+
+static Kernel *copy_kernel(Arena *arena, DType t, int64_t elems)
+{
+    Kernel *k = kernel_new(arena, K_LOOP, "copy");
+    int in = k_buf(k, t, elems, K_IN), out = k_buf(k, t, elems, K_OUT);
+    Val i = k_par(k, elems);
+    KAff at = k_aff_val(i, 1);
+    Val v = k_load(k, in, at);
+    k_store(k, out, at, v);
+    k_end(k, i);
+    k_finish(k);
+    return k;
+}
+
+static void call_copy(Lowering *lo, Calls *cs, const Place *from, const Place *to, const Type *t,
+                      const Origin *o)
+{
+    if (type_elems(t) == 0)
+        return;
+    Call c = {.kind = CALL_KERNEL, .n_ops = 2, .origin = o, .label = "copy"};
+    c.kernel = add_kernel(lo, copy_kernel(lo->p->arena, t->dtype, type_elems(t)));
+    c.op = NEW_ARRAY(lo->p->arena, Operand, 2);
+    c.op[0] = operand_at(from);
+    c.op[1] = operand_at(to);
+    vec_push(lo->p->arena, &cs->at, c);
+}
+
+static void call_kernel(Lowering *lo, Level *l, Calls *cs, const Group *gr, const PlanStep *s)
+{
+    Call c = {.kind = CALL_KERNEL, .n_ops = gr->operand.n, .origin = s->origin, .label = s->label};
+    c.kernel = add_kernel(lo, gr->kernel);
+    c.op = NEW_ARRAY(lo->p->arena, Operand, gr->operand.n);
+    for (int i = 0; i < gr->operand.n; i++) {
+        const GroupOperand *o = &gr->operand.at[i];
+        if (o->out >= 0 && gr->out.at[o->out].slot >= 0) {
+            c.op[i] = (Operand){.buffer = gr->out.at[o->out].slot};
+        } else {
+            Place pl = level_place(lo, l, o->ref);
+            c.op[i] = operand_at(&pl);
+        }
+    }
+    vec_push(lo->p->arena, &cs->at, c);
+}
+
+static void emit_level(Lowering *lo, Level *l, Calls *cs);
+
+static Place slice_of(Place pl, int depth, int64_t elems, int64_t count, bool down)
+{
+    pl.step[depth] = down ? -elems : elems;
+    pl.base += down ? (count - 1) * elems : 0;
+    return pl;
+}
+
+static void place_body(Lowering *lo, Level *l, Level *b, Ref scan, const Place *pick)
+{
+    const Attr *at = node(l->g, scan)->attr;
+    int64_t carries = at[SCAN_CARRIES].i, seqs = at[SCAN_SEQUENCES].i, count = at[SCAN_COUNT].i;
+    bool down = at[SCAN_DOWN].i != 0;
+    for (Ref r = 1; r < (Ref)b->g->node.n; r++) {
+        if (op_of(b->g, r) != OP_arg)
+            continue;
+        int64_t i = attr(b->g, r, 0)->i;
+        if (i < carries) {
+            b->place[r] = pick[i];
+            continue;
+        }
+        Place from = level_place(lo, l, arg(l->g, scan, (int)i));
+        int64_t elems = type_elems(type_of(b->g, r));
+        b->place[r] = i < carries + seqs ? slice_of(from, l->depth, elems, count, down) : from;
+    }
+    for (Ref r = 1; r < (Ref)b->g->node.n; r++) {
+        if (b->result_of[r] == 0)
+            continue;
+        int64_t i = b->result_of[r] - 1, elems = type_elems(type_of(b->g, r));
+        b->place[r] = i < carries ? pick[i] : slice_of(pick[i], l->depth, elems, count, down);
+    }
+}
+
+static Place result_place(const Level *l, Ref scan, const Place *pick, int i, const Type *t)
+{
+    const Attr *at = node(l->g, scan)->attr;
+    if (i < at[SCAN_CARRIES].i)
+        return pick[i];
+    return slice_of(pick[i], l->depth, type_elems(t), at[SCAN_COUNT].i, at[SCAN_DOWN].i != 0);
+}
+
+/* Before an iteration overwrites the carries: old values that are results themselves. */
+static void keep_carries(Lowering *lo, Level *l, Level *b, Ref scan, const Place *pick,
+                         const Place *swap, Calls *cs)
+{
+    int64_t carries = node(l->g, scan)->attr[SCAN_CARRIES].i;
+    int n = count_results(b->g);
+    for (int i = 0; i < n; i++) {
+        int64_t old = old_carry(b->g, i, carries);
+        if (old < 0 || old == i || pick[i].buffer < 0)
+            continue;
+        const Type *t = type_of(b->g, result_root(b->g, i)->ref);
+        Place to = result_place(l, scan, pick, i, t);
+        if (i < carries)
+            to = swap[i];
+        call_copy(lo, cs, &pick[old], &to, t, node(l->g, scan)->origin);
+    }
+}
+
+/* At the end of an iteration: results that were not written in place. */
+static void copy_results(Lowering *lo, Level *l, Level *b, Ref scan, const Place *pick,
+                         const Place *swap, Calls *cs)
+{
+    int64_t carries = node(l->g, scan)->attr[SCAN_CARRIES].i;
+    int n = count_results(b->g);
+    for (int i = 0; i < n; i++) {
+        Ref r = result_root(b->g, i)->ref;
+        bool old = old_carry(b->g, i, carries) >= 0;
+        if (b->result_of[r] == (Ref)i + 1 || (old && swap[i].buffer < 0) || pick[i].buffer < 0)
+            continue;
+        const Type *t = type_of(b->g, r);
+        Place from = old ? swap[i] : level_place(lo, b, r);
+        Place to = result_place(l, scan, pick, i, t);
+        call_copy(lo, cs, &from, &to, t, node(l->g, scan)->origin);
+    }
+}
+
+static void call_scan(Lowering *lo, Level *l, Calls *cs, const Group *gr, int step)
+{
+    Level *b = l->body[step];
+    const PlanStep *s = &l->plan->step[step];
+    const Attr *at = node(l->g, gr->anchor)->attr;
+    int n = count_results(b->g);
+    Place *pick = NEW_ARRAY(lo->arena, Place, n), *swap = NEW_ARRAY(lo->arena, Place, n);
+    for (int i = 0; i < n; i++) {
+        pick[i].buffer = swap[i].buffer = -1;
+        if (i < at[SCAN_CARRIES].i && l->swap[step][i] >= 0)
+            swap[i].buffer = l->buffer_of[l->swap[step][i]];
+        Ref r = pick_of(gr, l->g, i);
+        if (r != NONE)
+            pick[i] = level_place(lo, l, r);
+        else if (i < at[SCAN_CARRIES].i)
+            pick[i] = (Place){.buffer = l->buffer_of[l->carry[step][i]]};
+        if (i < at[SCAN_CARRIES].i) {
+            Place init = level_place(lo, l, arg(l->g, gr->anchor, i));
+            const Buffer *from = &lo->p->buffer.at[init.buffer];
+            const Buffer *to = &lo->p->buffer.at[pick[i].buffer];
+            if (from->offset < 0 || from->offset != to->offset || init.base != pick[i].base)
+                call_copy(lo, cs, &init, &pick[i], type_of(l->g, arg(l->g, gr->anchor, i)),
+                          s->origin);
+        }
+    }
+    level_place_values(lo, b, s->workspace_offset + l->offset);
+    level_place_sources(lo, b);
+    place_body(lo, l, b, gr->anchor, pick);
+    Calls body = {0};
+    keep_carries(lo, l, b, gr->anchor, pick, swap, &body);
+    emit_level(lo, b, &body);
+    copy_results(lo, l, b, gr->anchor, pick, swap, &body);
+    Call c = {.kind = CALL_LOOP,
+              .count = at[SCAN_COUNT].i,
+              .n_body = body.at.n,
+              .body = body.at.at,
+              .origin = s->origin,
+              .label = s->label};
+    vec_push(lo->p->arena, &cs->at, c);
+}
+
+static void emit_level(Lowering *lo, Level *l, Calls *cs)
+{
+    for (int i = 0; i < l->plan->n_steps; i++) {
+        const Group *gr = &l->c->group.at[l->plan->step[i].group];
+        if (gr->kind == GROUP_SCAN)
+            call_scan(lo, l, cs, gr, i);
+        else
+            call_kernel(lo, l, cs, gr, &l->plan->step[i]);
+    }
+}
+
+/* The guarded steps are the last ones: one branch around all of them. */
+static void wrap_guarded(Lowering *lo, Level *l, Calls *cs, Ref finite, int first)
+{
+    if (first == cs->at.n || finite == NONE)
+        return;
+    Arena *a = lo->p->arena;
+    Place flag = level_place(lo, l, finite);
+    Call g = {.kind = CALL_GUARD,
+              .flag = operand_at(&flag),
+              .n_body = cs->at.n - first,
+              .label = "update"};
+    g.body = NEW_ARRAY(a, Call, g.n_body);
+    memcpy(g.body, &cs->at.at[first], sizeof(Call) * (size_t)g.n_body);
+    cs->at.n = first;
+    vec_push(a, &cs->at, g);
+}
+
+void level_emit(Lowering *lo, Level *l, Calls *cs, Ref finite)
+{
+    int first = -1;
+    for (int i = 0; i < l->plan->n_steps; i++) {
+        const Group *gr = &l->c->group.at[l->plan->step[i].group];
+        if (gr->guarded && first < 0)
+            first = cs->at.n;
+        if (gr->kind == GROUP_SCAN)
+            call_scan(lo, l, cs, gr, i);
+        else
+            call_kernel(lo, l, cs, gr, &l->plan->step[i]);
+    }
+    if (first >= 0)
+        wrap_guarded(lo, l, cs, finite, first);
+}

@@ -1,0 +1,77 @@
+/* One graph, an entry's or a body's, on its way from groups to calls; known to lower*.c
+ * alone. */
+#ifndef GRADC_PASS_LOWER_LEVEL_H
+#define GRADC_PASS_LOWER_LEVEL_H
+
+#include "lower.h"
+
+/* Where a node's elements are. */
+typedef struct Place {
+    int32_t buffer; /* -1: not yet known */
+    int64_t base;
+    int64_t step[MAX_LOOP_DEPTH];
+} Place;
+
+/* One graph (an entry's or a body's) being lowered. */
+typedef struct Level {
+    struct Level *outer;
+    const Clusters *c;
+    const Graph *g;
+    int depth;
+    int64_t offset; /* of this level's values in the block: a body's workspace */
+    Place *place;   /* by Ref */
+    Plan *plan;
+    int32_t *value;      /* by Ref: PlanValue, or -1 */
+    int32_t *buffer_of;  /* by PlanValue */
+    int32_t *slot_value; /* by slot, entry level only */
+    VEC(PlanValue) values;
+    VEC(Ref) value_ref;
+    struct Level **body; /* by step */
+    int32_t **carry; /* by step of a scan, by carry: the value of one that no pick reads, or -1 */
+    int32_t **swap;  /* likewise: the value that keeps what another carry was, or -1 */
+    Ref *result_of;  /* body, by Ref: nonzero if the node is written to result i: i + 1 */
+} Level;
+
+typedef struct Lowering {
+    Ctx *cx;
+    Program *p;
+    const Pinned *pin;
+    Arena *arena;
+    const char *entry;
+} Lowering;
+
+typedef struct Calls {
+    VEC(Call) at;
+} Calls;
+
+/* ---- lower.c -------------------------------------------------------------- */
+
+int32_t lower_buffer(Program *p, const char *name, Role role, const Type *t, int64_t offset);
+int32_t lower_input_buffer(const Pinned *pin, int64_t i);
+
+/* ---- lower_plan.c: values, steps and their plan --------------------------- */
+
+Level *level_new(Lowering *lo, Level *outer, const Clusters *c);
+/* Values for pinned storage; of an entry's level. */
+void level_slots(Lowering *lo, Level *l);
+/* gives: l->plan, in the block from `base` on; of the bodies, too. */
+void level_plan(Lowering *lo, Level *l, int64_t base);
+/* The pick of a scan's result i that the group stores, or NONE. */
+Ref pick_of(const Group *gr, const Graph *g, int64_t i);
+const Root *result_root(const Graph *body, int i);
+int count_results(const Graph *body);
+/* The carry whose old value is the body's new carry i, or -1. */
+int64_t old_carry(const Graph *body, int i, int64_t carries);
+
+/* ---- lower_calls.c: buffers of what is planned, and calls ------------------ */
+
+/* Buffers of the planned values, `at` bytes up. */
+void level_place_values(Lowering *lo, Level *l, int64_t at);
+/* Buffers of slots, inputs and literals. */
+void level_place_sources(Lowering *lo, Level *l);
+/* Where r is.   requires: it has memory. */
+Place level_place(const Lowering *lo, const Level *l, Ref r);
+/* Calls of all steps; the guarded ones under a branch on `finite` (NONE: there is none). */
+void level_emit(Lowering *lo, Level *l, Calls *cs, Ref finite);
+
+#endif

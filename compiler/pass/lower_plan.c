@@ -1,0 +1,386 @@
+/* Values and steps of a graph, for the planner: what each step reads, writes, and may
+ * write over. */
+#include "lower_level.h"
+
+Level *level_new(Lowering *lo, Level *outer, const Clusters *c)
+{
+    Level *l = NEW(lo->arena, Level);
+    int n = c->g->node.n;
+    l->outer = outer;
+    l->c = c;
+    l->g = c->g;
+    l->depth = outer == NULL ? 0 : outer->depth + 1;
+    l->place = NEW_ARRAY(lo->arena, Place, n);
+    l->value = NEW_ARRAY(lo->arena, int32_t, n);
+    l->result_of = NEW_ARRAY(lo->arena, Ref, n);
+    l->body = NEW_ARRAY(lo->arena, Level *, c->order.n);
+    l->carry = NEW_ARRAY(lo->arena, int32_t *, c->order.n);
+    l->swap = NEW_ARRAY(lo->arena, int32_t *, c->order.n);
+    for (int i = 0; i < n; i++) {
+        l->place[i].buffer = -1;
+        l->value[i] = -1;
+    }
+    return l;
+}
+
+static int32_t add_value(Lowering *lo, Level *l, Ref r, PlanValue v)
+{
+    vec_push(lo->arena, &l->values, v);
+    vec_push(lo->arena, &l->value_ref, r);
+    return l->values.n - 1;
+}
+
+static const Root *root_of(const Graph *g, Ref r)
+{
+    for (int i = 0; i < g->root.n; i++)
+        if (g->root.at[i].ref == r && g->root.at[i].kind != ROOT_ASSIGN)
+            return &g->root.at[i];
+    return NULL;
+}
+
+static Role role_of(const Root *root)
+{
+    if (root == NULL)
+        return ROLE_ACTIVATION;
+    switch (root->kind) {
+    case ROOT_GRADIENT:
+        return ROLE_GRADIENT;
+    case ROOT_LOSS:
+    case ROOT_OUTPUT:
+    case ROOT_METRIC:
+        return ROLE_OUTPUT;
+    default:
+        return ROLE_ACTIVATION;
+    }
+}
+
+static const char *value_name(Lowering *lo, const Level *l, Ref r, const Root *root)
+{
+    if (root != NULL && root->name != NULL)
+        return root->name;
+    const char *path = origin_path(lo->arena, node(l->g, r)->origin);
+    const char *op = optab[op_of(l->g, r)]->name;
+    return path[0] == 0 ? arena_printf(lo->arena, "%s.%u", op, r)
+                        : arena_printf(lo->arena, "%s:%s.%u", path, op, r);
+}
+
+static void make_value(Lowering *lo, Level *l, Ref r)
+{
+    if (l->value[r] >= 0 || l->result_of[r] != 0)
+        return;
+    /* A body's results are read after its last step, too. */
+    const Root *root = root_of(l->g, r);
+    PlanValue v = {.name = value_name(lo, l, r, root),
+                   .role = role_of(root),
+                   .bytes = type_bytes(type_of(l->g, r)),
+                   .offset = -1,
+                   .to_end = root != NULL,
+                   .origin = node(l->g, r)->origin};
+    l->value[r] = add_value(lo, l, r, v);
+}
+
+void level_slots(Lowering *lo, Level *l)
+{
+    l->slot_value = NEW_ARRAY(lo->arena, int32_t, lo->pin->slot.n);
+    for (int i = 0; i < lo->pin->slot.n; i++) {
+        const Buffer *b = &lo->p->buffer.at[i];
+        PlanValue v = {.name = b->name,
+                       .role = b->role,
+                       .bytes = b->bytes,
+                       .pinned = true,
+                       .offset = b->offset,
+                       .to_end = true,
+                       .origin = b->origin};
+        l->slot_value[i] = add_value(lo, l, NONE, v);
+    }
+}
+
+/* The planned value that a node's memory belongs to, or -1 (inputs, literals, a
+ * body's carries). */
+static int32_t value_of(const Level *l, Ref r)
+{
+    r = memory_of(l->g, l->c->stored, r);
+    if (op_of(l->g, r) == OP_slot)
+        return l->slot_value == NULL ? -1 : l->slot_value[attr(l->g, r, 0)->i];
+    return l->value[r];
+}
+
+static int32_t out_value(const Level *l, const GroupOut *o)
+{
+    return o->slot >= 0 ? l->slot_value[o->slot] : l->value[o->ref];
+}
+
+static void push_unique(int32_t *at, int32_t *n, int32_t v)
+{
+    for (int i = 0; i < *n; i++)
+        if (at[i] == v)
+            return;
+    if (v >= 0)
+        at[(*n)++] = v;
+}
+
+static void step_reads(Lowering *lo, Level *l, const Group *gr, PlanStep *s)
+{
+    int n = gr->kind == GROUP_SCAN ? node(l->g, gr->anchor)->n_args : gr->operand.n;
+    s->read = NEW_ARRAY(lo->arena, int32_t, n);
+    s->write = NEW_ARRAY(lo->arena, int32_t, gr->out.n + 2 * n);
+    for (int i = 0; i < n; i++) {
+        if (gr->kind == GROUP_SCAN)
+            push_unique(s->read, &s->n_reads, value_of(l, arg(l->g, gr->anchor, i)));
+        else if (gr->operand.at[i].out < 0)
+            push_unique(s->read, &s->n_reads, value_of(l, gr->operand.at[i].ref));
+    }
+    for (int i = 0; i < gr->out.n; i++)
+        push_unique(s->write, &s->n_writes, out_value(l, &gr->out.at[i]));
+}
+
+/* Reads of one memory by several operands: all of them must allow the overwrite. */
+static bool all_allow(const Level *l, const Group *gr, int32_t read, int out)
+{
+    for (int i = 0; i < gr->operand.n; i++)
+        if (gr->operand.at[i].out < 0 && value_of(l, gr->operand.at[i].ref) == read &&
+            !kernel_inplace(gr->kernel, i, out))
+            return false;
+    return true;
+}
+
+/* A carry may begin where its first value is, unless the body reads that value too. */
+static bool scan_may_overwrite(const Level *l, Ref scan, int64_t carries, int32_t v)
+{
+    for (int i = (int)carries; i < node(l->g, scan)->n_args; i++)
+        if (value_of(l, arg(l->g, scan, i)) == v)
+            return false;
+    return v >= 0;
+}
+
+static void step_inplace(Lowering *lo, Level *l, const Group *gr, PlanStep *s)
+{
+    s->inplace = NEW_ARRAY(lo->arena, PlanInPlace, gr->operand.n * gr->operand.n + gr->out.n);
+    if (gr->kind == GROUP_SCAN) {
+        int64_t carries = attr(l->g, gr->anchor, SCAN_CARRIES)->i;
+        for (int i = 0; i < gr->out.n; i++) {
+            Ref r = gr->out.at[i].ref;
+            int64_t which = op_of(l->g, r) == OP_pick ? attr(l->g, r, 0)->i : carries;
+            if (which < carries) {
+                int32_t v = value_of(l, arg(l->g, gr->anchor, (int)which));
+                if (scan_may_overwrite(l, gr->anchor, carries, v))
+                    s->inplace[s->n_inplace++] = (PlanInPlace){v, l->value[r]};
+            }
+        }
+        return;
+    }
+    for (int o = 0; o < gr->operand.n; o++) {
+        if (gr->operand.at[o].out < 0)
+            continue;
+        int32_t w = out_value(l, &gr->out.at[gr->operand.at[o].out]);
+        for (int i = 0; i < s->n_reads && w >= 0; i++)
+            if (s->read[i] != w && all_allow(l, gr, s->read[i], o))
+                s->inplace[s->n_inplace++] = (PlanInPlace){s->read[i], w};
+    }
+}
+
+Ref pick_of(const Group *gr, const Graph *g, int64_t i)
+{
+    for (int j = 0; j < gr->out.n; j++)
+        if (op_of(g, gr->out.at[j].ref) == OP_pick && attr(g, gr->out.at[j].ref, 0)->i == i)
+            return gr->out.at[j].ref;
+    return NONE;
+}
+
+const Root *result_root(const Graph *body, int i)
+{
+    int n = 0;
+    for (int j = 0; j < body->root.n; j++)
+        if (body->root.at[j].kind == ROOT_RESULT && n++ == i)
+            return &body->root.at[j];
+    return NULL;
+}
+
+int count_results(const Graph *body)
+{
+    int n = 0;
+    while (result_root(body, n) != NULL)
+        n++;
+    return n;
+}
+
+/* The carry whose old value is result i, or -1. */
+int64_t old_carry(const Graph *body, int i, int64_t carries)
+{
+    Ref r = result_root(body, i)->ref;
+    if (op_of(body, r) != OP_arg || attr(body, r, 0)->i >= carries)
+        return -1;
+    return attr(body, r, 0)->i;
+}
+
+static int32_t scan_value(Lowering *lo, Level *l, Ref scan, int64_t i, const char *what)
+{
+    Ref init = arg(l->g, scan, (int)i);
+    PlanValue v = {.name = arena_printf(lo->arena, "scan.%u %s %d", scan, what, (int)i),
+                   .role = ROLE_ACTIVATION,
+                   .offset = -1,
+                   .bytes = type_bytes(type_of(l->g, init)),
+                   .origin = node(l->g, scan)->origin};
+    return add_value(lo, l, init, v);
+}
+
+/* A carry needs memory though nobody asks for its last value; one that takes another's
+ * old value needs that kept through an iteration. */
+static void make_carries(Lowering *lo, Level *l, const Group *gr, int at)
+{
+    int64_t carries = attr(l->g, gr->anchor, SCAN_CARRIES)->i;
+    l->carry[at] = NEW_ARRAY(lo->arena, int32_t, carries);
+    l->swap[at] = NEW_ARRAY(lo->arena, int32_t, carries);
+    for (int64_t i = 0; i < carries; i++) {
+        int64_t from = old_carry(gr->body->g, (int)i, carries);
+        bool unread = pick_of(gr, l->g, i) == NONE;
+        l->carry[at][i] = unread ? scan_value(lo, l, gr->anchor, i, "carry") : -1;
+        bool swaps = from >= 0 && from != i;
+        l->swap[at][i] = swaps ? scan_value(lo, l, gr->anchor, i, "old carry") : -1;
+    }
+}
+
+static const char *step_label(Lowering *lo, const Level *l, const Group *gr)
+{
+    const char *path = origin_path(lo->arena, node(l->g, gr->anchor)->origin);
+    const char *what = gr->kernel == NULL ? "scan" : gr->kernel->name;
+    return path[0] == 0 ? what : arena_printf(lo->arena, "%s: %s", path, what);
+}
+
+static Level *lower_body(Lowering *lo, Level *l, const Group *gr);
+
+static void make_step(Lowering *lo, Level *l, int at)
+{
+    const Group *gr = &l->c->group.at[l->c->order.at[at]];
+    PlanStep *s = &l->plan->step[at];
+    s->label = step_label(lo, l, gr);
+    s->group = l->c->order.at[at];
+    s->guarded = gr->guarded;
+    s->origin = node(l->g, gr->anchor)->origin;
+    step_reads(lo, l, gr, s);
+    step_inplace(lo, l, gr, s);
+    if (gr->kernel != NULL) {
+        KCost c = kernel_cost(gr->kernel);
+        s->flops = c.flops;
+        s->bytes_moved = c.bytes_read + c.bytes_written;
+    }
+    if (gr->kind == GROUP_SCAN) {
+        for (int64_t i = 0; i < attr(l->g, gr->anchor, SCAN_CARRIES)->i; i++) {
+            push_unique(s->write, &s->n_writes, l->carry[at][i]);
+            push_unique(s->write, &s->n_writes, l->swap[at][i]);
+        }
+        l->body[at] = lower_body(lo, l, gr);
+        s->workspace = l->body[at]->plan->peak;
+    }
+}
+
+static bool check(Lowering *lo, const Plan *p, const char *what)
+{
+    if (!lo->cx->verify)
+        return true;
+    Arena scratch = {0};
+    const char *wrong = plan_check(p, &scratch);
+    if (wrong != NULL)
+        diag_error(lo->cx, E0990, NO_SPAN, "plan of %s: %s", what, wrong);
+    arena_free(&scratch);
+    return wrong == NULL;
+}
+
+void level_plan(Lowering *lo, Level *l, int64_t base)
+{
+    Plan *p = NEW(lo->arena, Plan);
+    l->plan = p;
+    p->arena = lo->arena;
+    p->entry = lo->entry;
+    p->base = base;
+    p->threads_max = lo->p->threads_max;
+    p->n_steps = l->c->order.n;
+    p->step = NEW_ARRAY(lo->arena, PlanStep, p->n_steps);
+    for (int i = 0; i < p->n_steps; i++) {
+        const Group *gr = &l->c->group.at[l->c->order.at[i]];
+        for (int j = 0; j < gr->out.n; j++)
+            if (gr->out.at[j].slot < 0)
+                make_value(lo, l, gr->out.at[j].ref);
+        if (gr->kind == GROUP_SCAN)
+            make_carries(lo, l, gr, i);
+    }
+    for (int i = 0; i < p->n_steps; i++)
+        make_step(lo, l, i);
+    p->n_values = l->values.n;
+    p->value = l->values.at;
+    plan_liveness(p);
+    plan_place(p);
+    check(lo, p, lo->entry);
+}
+
+/* ---- bodies of scans -------------------------------------------------------- */
+
+static bool reads_arg(const Clusters *c, const Group *gr, int64_t i)
+{
+    for (int j = 0; j < gr->operand.n; j++) {
+        Ref r = gr->operand.at[j].ref;
+        if (gr->operand.at[j].out < 0 && op_of(c->g, r) == OP_arg && attr(c->g, r, 0)->i == i)
+            return true;
+    }
+    if (gr->kind == GROUP_SCAN)
+        for (int j = 0; j < node(c->g, gr->anchor)->n_args; j++) {
+            Ref r = memory_of(c->g, c->stored, arg(c->g, gr->anchor, j));
+            if (op_of(c->g, r) == OP_arg && attr(c->g, r, 0)->i == i)
+                return true;
+        }
+    return false;
+}
+
+/* May the group write the new carry over the old one? */
+static bool overwrites_carry(const Clusters *c, const Group *gr, Ref r, int64_t carry)
+{
+    int out = -1;
+    for (int j = 0; j < gr->operand.n; j++)
+        if (gr->operand.at[j].out >= 0 && gr->out.at[gr->operand.at[j].out].ref == r)
+            out = j;
+    if (out < 0)
+        return false;
+    for (int j = 0; j < gr->operand.n; j++) {
+        Ref a = gr->operand.at[j].ref;
+        if (gr->operand.at[j].out < 0 && op_of(c->g, a) == OP_arg && attr(c->g, a, 0)->i == carry &&
+            !kernel_inplace(gr->kernel, j, out))
+            return false;
+    }
+    return true;
+}
+
+/* Result i can be written straight to its final place: an emitted slice always, a carry
+ * if nobody reads the old one from then on. */
+static bool writes_direct(const Clusters *c, Ref r, int i, int64_t carries)
+{
+    if (ref_is_source(c->g, r) || !c->stored[r] || c->group_of[r] < 0)
+        return false;
+    const Group *own = &c->group.at[c->group_of[r]];
+    if (own->kind == GROUP_SCAN)
+        return false;
+    if (i >= carries)
+        return true;
+    bool after = false;
+    for (int j = 0; j < c->order.n; j++) {
+        const Group *gr = &c->group.at[c->order.at[j]];
+        if (after && reads_arg(c, gr, i))
+            return false;
+        after |= gr == own;
+    }
+    return overwrites_carry(c, own, r, i);
+}
+
+static Level *lower_body(Lowering *lo, Level *outer, const Group *gr)
+{
+    Level *l = level_new(lo, outer, gr->body);
+    int64_t carries = attr(outer->g, gr->anchor, SCAN_CARRIES)->i;
+    int n = count_results(l->g);
+    for (int i = 0; i < n; i++) {
+        Ref r = result_root(l->g, i)->ref;
+        bool wanted = i < carries || pick_of(gr, outer->g, i) != NONE;
+        if (l->result_of[r] == 0 && wanted && writes_direct(l->c, r, i, carries))
+            l->result_of[r] = (Ref)i + 1;
+    }
+    level_plan(lo, l, 0);
+    return l;
+}
