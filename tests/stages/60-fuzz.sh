@@ -1,5 +1,5 @@
-# Every tests/fuzz/fuzz_*.c for FUZZ_RUNS executions (50,000), from the inputs in
-# tests/fuzz/corpus/NAME. New inputs that reach new code stay in
+# Every tests/fuzz/fuzz_*.c (or those named in FUZZ_ONLY) for FUZZ_RUNS executions (50,000),
+# from the inputs in tests/fuzz/corpus/NAME. New inputs that reach new code stay in
 # build-fuzz/corpus; FUZZ_KEEP=1 copies a minimised set back into the tree.
 . tests/stage.sh
 
@@ -28,20 +28,6 @@ get_clang() {
     return 1
 }
 
-# fuzz NAME: one target, with its output in build-fuzz/NAME.txt.
-fuzz() {
-    name=$1
-    corpus=build-fuzz/corpus/$name
-    mkdir -p "$corpus" "build-fuzz/found/$name" "tests/fuzz/corpus/$name"
-    dictionary=
-    [ -f "tests/fuzz/$name.dict" ] && dictionary=-dict=tests/fuzz/$name.dict
-    "build-fuzz/$name" "-runs=$runs" "-seed=$seed" -timeout=20 -rss_limit_mb=3000 \
-        -max_len=4096 -print_final_stats=1 "-artifact_prefix=build-fuzz/found/$name/" \
-        ${dictionary:+"$dictionary"} "$corpus" "tests/fuzz/corpus/$name" \
-        >"build-fuzz/$name.txt" 2>&1
-    echo $? >"build-fuzz/$name.status"
-}
-
 # verdict NAME: counts it, and says how far it came.
 verdict() {
     log=build-fuzz/$1.txt
@@ -51,6 +37,12 @@ verdict() {
     if [ "$(cat "build-fuzz/$1.status")" -eq 0 ]; then
         say "$1: ${done:-0} executions, ${rate:-0}/s, ${covered:-0} edges"
         ok
+        reached=$(sed -n 's/^shapes: \([0-9]*\) of .*/\1/p' "$log")
+        if [ -n "$reached" ]; then
+            say "$1: $reached inputs came as far as shapes"
+            check "$1: less than half of the inputs came as far as shapes" \
+                test "$((2 * reached))" -ge "${done:-0}"
+        fi
     else
         tail -n 40 "$log"
         fail "$1 (input in build-fuzz/found/$1, seed $seed)"
@@ -61,7 +53,8 @@ verdict() {
 
 targets=
 for source in tests/fuzz/fuzz_*.c; do
-    [ -f "$source" ] && targets="$targets $(basename "$source" .c)"
+    name=$(basename "$source" .c)
+    case " ${FUZZ_ONLY:-$name} " in *" $name "*) targets="$targets $name" ;; esac
 done
 if [ -z "$targets" ]; then
     skip "fuzzing: there is no target yet"
@@ -84,16 +77,9 @@ if grep -q 'warning:' build/log/make-fuzz.txt; then
 fi
 export LSAN_OPTIONS="suppressions=$PWD/tests/leaks.supp:print_suppressions=0"
 export UBSAN_OPTIONS=print_stacktrace=1
-free=$(cores)
-for name in $targets; do
-    fuzz "$name" &
-    free=$((free - 1))
-    if [ "$free" -eq 0 ]; then
-        wait
-        free=$(cores)
-    fi
-done
-wait
+# shellcheck disable=SC2086  # a list of names; the one that takes longest comes first
+printf '%s\n' $targets | sort -r |
+    xargs -P "$(cores)" -n 1 sh tests/fuzz/one.sh "$runs" "$seed"
 for name in $targets; do
     verdict "$name"
 done
