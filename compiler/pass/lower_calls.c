@@ -50,30 +50,40 @@ void level_place_sources(Lowering *lo, Level *l)
     }
 }
 
-/* Buffers of the planned values, `at` bytes up. */
 void level_place_values(Lowering *lo, Level *l, int64_t at)
 {
+    const Plan *p = l->plan;
     l->offset = at;
+    l->next_range = 0;
     l->buffer_of = NEW_ARRAY(lo->arena, int32_t, l->values.n);
-    for (int i = 0; i < l->plan->n_ranges; i++) {
-        const PlanRange *rg = &l->plan->range[i];
+    l->range_buffer = NEW_ARRAY(lo->arena, int32_t, p->n_ranges);
+    for (int i = 0; i < p->n_ranges; i++) {
+        const PlanRange *rg = &p->range[i];
+        const PlanValue *v = &p->value[rg->value];
         Ref r = l->value_ref.at[rg->value];
+        l->range_buffer[i] = -1;
         if (r == NONE)
             continue;
-        const PlanValue *v = &l->plan->value[rg->value];
         int32_t b = lower_buffer(lo->p, v->name, v->role, type_of(l->g, r), at + rg->offset);
         lo->p->buffer.at[b].origin = v->origin;
-        l->buffer_of[rg->value] = b;
-        if (l->value[r] == rg->value)
-            l->place[r].buffer = b;
+        l->range_buffer[i] = b;
+        if (l->range_buffer[rg->storage] >= 0) /* shared on purpose: one buffer is the owner */
+            lo->p->buffer.at[b].storage = l->range_buffer[rg->storage];
     }
-    /* Values that share storage on purpose name one buffer as its owner. */
-    for (int i = 0; i < l->plan->n_ranges; i++) {
-        const PlanRange *rg = &l->plan->range[i];
-        Ref r = l->value_ref.at[rg->value];
-        int32_t s = l->plan->range[rg->storage].value;
-        if (r != NONE && l->value_ref.at[s] != NONE)
-            lo->p->buffer.at[l->buffer_of[rg->value]].storage = l->buffer_of[s];
+}
+
+/* From step s on, values are where that step stores them. */
+static void open_ranges(Level *l, int s)
+{
+    const Plan *p = l->plan;
+    for (; l->next_range < p->n_ranges && p->range[l->next_range].from <= s; l->next_range++) {
+        int32_t v = p->range[l->next_range].value, b = l->range_buffer[l->next_range];
+        Ref r = l->value_ref.at[v];
+        if (r == NONE)
+            continue;
+        l->buffer_of[v] = b;
+        if (l->value[r] == v)
+            l->place[r].buffer = b;
     }
 }
 
@@ -120,7 +130,7 @@ static void call_kernel(Lowering *lo, Level *l, Calls *cs, const Group *gr, cons
     vec_push(lo->p->arena, &cs->at, c);
 }
 
-static void emit_level(Lowering *lo, Level *l, Calls *cs);
+static void emit_step(Lowering *lo, Level *l, Calls *cs, int step);
 
 static Place slice_of(Place pl, int depth, int64_t elems, int64_t count, bool down)
 {
@@ -228,7 +238,8 @@ static void call_scan(Lowering *lo, Level *l, Calls *cs, const Group *gr, int st
     place_body(lo, l, b, gr->anchor, pick);
     Calls body = {0};
     keep_carries(lo, l, b, gr->anchor, pick, swap, &body);
-    emit_level(lo, b, &body);
+    for (int i = 0; i < b->plan->n_steps; i++)
+        emit_step(lo, b, &body, i);
     copy_results(lo, l, b, gr->anchor, pick, swap, &body);
     Call c = {.kind = CALL_LOOP,
               .count = at[SCAN_COUNT].i,
@@ -239,15 +250,15 @@ static void call_scan(Lowering *lo, Level *l, Calls *cs, const Group *gr, int st
     vec_push(lo->p->arena, &cs->at, c);
 }
 
-static void emit_level(Lowering *lo, Level *l, Calls *cs)
+static void emit_step(Lowering *lo, Level *l, Calls *cs, int step)
 {
-    for (int i = 0; i < l->plan->n_steps; i++) {
-        const Group *gr = &l->c->group.at[l->plan->step[i].group];
-        if (gr->kind == GROUP_SCAN)
-            call_scan(lo, l, cs, gr, i);
-        else
-            call_kernel(lo, l, cs, gr, &l->plan->step[i]);
-    }
+    const PlanStep *s = &l->plan->step[step];
+    const Group *gr = &l->c->group.at[s->group];
+    open_ranges(l, step);
+    if (gr->kind == GROUP_SCAN)
+        call_scan(lo, l, cs, gr, step);
+    else
+        call_kernel(lo, l, cs, gr, s);
 }
 
 /* The guarded steps are the last ones: one branch around all of them. */
@@ -271,13 +282,9 @@ void level_emit(Lowering *lo, Level *l, Calls *cs, Ref finite)
 {
     int first = -1;
     for (int i = 0; i < l->plan->n_steps; i++) {
-        const Group *gr = &l->c->group.at[l->plan->step[i].group];
-        if (gr->guarded && first < 0)
+        if (l->plan->step[i].guarded && first < 0)
             first = cs->at.n;
-        if (gr->kind == GROUP_SCAN)
-            call_scan(lo, l, cs, gr, i);
-        else
-            call_kernel(lo, l, cs, gr, &l->plan->step[i]);
+        emit_step(lo, l, cs, i);
     }
     if (first >= 0)
         wrap_guarded(lo, l, cs, finite, first);

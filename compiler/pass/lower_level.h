@@ -19,11 +19,13 @@ typedef struct Level {
     const Graph *g;
     int depth;
     int64_t offset; /* of this level's values in the block: a body's workspace */
-    Place *place;   /* by Ref */
+    Place *place;   /* by Ref: at the step that is emitted */
     Plan *plan;
-    int32_t *value;      /* by Ref: PlanValue, or -1 */
-    int32_t *buffer_of;  /* by PlanValue */
-    int32_t *slot_value; /* by slot, entry level only */
+    int32_t *value;        /* by Ref: PlanValue, or -1 */
+    int32_t *buffer_of;    /* by PlanValue: at the step that is emitted */
+    int32_t *range_buffer; /* by PlanRange; -1: none */
+    int32_t next_range;    /* the first that no emitted step has opened */
+    int32_t *slot_value;   /* by slot, entry level only */
     VEC(PlanValue) values;
     VEC(Ref) value_ref;
     struct Level **body; /* by step */
@@ -65,7 +67,7 @@ int64_t old_carry(const Graph *body, int i, int64_t carries);
 
 /* ---- lower_calls.c: buffers of what is planned, and calls ------------------ */
 
-/* Buffers of the planned values, `at` bytes up. */
+/* Buffers of the planned ranges, `at` bytes up. */
 void level_place_values(Lowering *lo, Level *l, int64_t at);
 /* Buffers of slots, inputs and literals. */
 void level_place_sources(Lowering *lo, Level *l);
