@@ -42,15 +42,34 @@ static bool inspect(Ctx *cx, const char *stage, const Graph *g)
     return wrong == NULL;
 }
 
-/* A result that is an input or a literal itself has no memory of the block: it gets a
- * copy that has. */
+static bool is_assigned(const Graph *g, int64_t slot)
+{
+    for (int i = 0; i < g->root.n; i++)
+        if (g->root.at[i].kind == ROOT_ASSIGN && g->root.at[i].slot == slot)
+            return true;
+    return false;
+}
+
+/* What is read after the last step, or stored, has to be a value of its own: an input or a
+ * literal has no memory in the block, and storage that gets a new value loses the old one. */
+static bool lacks_memory(const Graph *g, const Root *r)
+{
+    switch (op_of(g, r->ref)) {
+    case OP_input:
+    case OP_literal:
+        return r->kind != ROOT_ASSIGN && r->kind != ROOT_FINITE;
+    case OP_slot:
+        return attr(g, r->ref, 0)->i != r->slot && is_assigned(g, attr(g, r->ref, 0)->i);
+    default:
+        return false;
+    }
+}
+
 static void own_results(Graph *g)
 {
     for (int i = 0; i < g->root.n; i++) {
         Root *r = &g->root.at[i];
-        OpId op = op_of(g, r->ref);
-        bool reads = r->kind != ROOT_ASSIGN && r->kind != ROOT_FINITE;
-        if (!reads || (op != OP_input && op != OP_literal))
+        if (!lacks_memory(g, r))
             continue;
         Type t = *type_of(g, r->ref);
         Attr shape = {.kind = ATTR_INTS, .n = t.rank, .ints = t.dim};

@@ -34,6 +34,14 @@ static bool lower_groups(Build *b)
     return !again;
 }
 
+/* Of groups that have kernels, with other outs. */
+static void lower_again(Build *b)
+{
+    bool lowered = lower_groups(b);
+    assert(lowered);
+    (void)lowered;
+}
+
 static void build_init(Build *b, Ctx *cx, Clusters *c)
 {
     int n = c->g->node.n;
@@ -55,14 +63,16 @@ static void build_init(Build *b, Ctx *cx, Clusters *c)
 static void build_reset(Build *b)
 {
     Clusters *c = b->c;
-    int n = c->g->node.n;
+    int n = c->g->node.n, most_groups = n + c->g->root.n; /* a slot's copy is one */
     arena_free(c->scratch);
     c->group.n = 0;
     c->stored = NEW_ARRAY(c->arena, bool, n);
     c->group_of = NEW_ARRAY(c->arena, int32_t, n);
-    b->stamp = NEW_ARRAY(c->arena, int32_t, n + 1);
+    b->stamp = NEW_ARRAY(c->arena, int32_t, most_groups);
     b->stamp_now = 0;
     b->fresh = NEW_ARRAY(c->arena, bool, n);
+    b->top = NEW_ARRAY(c->arena, Ref, most_groups);
+    b->users = arena_array(c->arena, (size_t)most_groups, sizeof *b->users);
     b->leaf = arena_array(c->arena, (size_t)n, sizeof *b->leaf);
     b->trace = arena_array(c->scratch, (size_t)n, sizeof *b->trace);
 }
@@ -93,12 +103,12 @@ Clusters *cluster(Ctx *cx, const Graph *g, const Caps *caps, Arena *arena)
         drop_private(&b);
     } while (!lower_groups(&b));
     cluster_bodies(cx, c);
+    if (defer_overwrites(&b))
+        lower_again(&b);
     bool *done;
     while (!order_groups(&b, &done)) {
         defer_slots(&b, done);
-        bool lowered = lower_groups(&b);
-        assert(lowered);
-        (void)lowered;
+        lower_again(&b);
     }
     c->scratch = NULL;
     arena_free(&scratch);

@@ -20,7 +20,9 @@ typedef struct Build {
     float op_weight[N_OPS][N_DTYPES];
     int32_t *stamp; /* of groups, for path searches */
     int32_t stamp_now;
-    VEC(Ref) * leaf; /* by Ref: the stored nodes that a stored node reads */
+    Ref *top;             /* by group: the highest node of it and of all that it depends on */
+    VEC(int32_t) * users; /* by group: those that read what it stores */
+    VEC(Ref) * leaf;      /* by Ref: the stored nodes that a stored node reads */
     struct {
         bool done;
         Trace t;
@@ -49,6 +51,11 @@ void copy_group(Build *b, Ref r, int32_t slot, bool guarded);
 /* gives: c->order, and by group whether it is in it. false: groups overwrite what others
  * still read, in a circle. */
 bool order_groups(Build *b, bool **finished);
+/* Groups that overwrite what the others still read, each the other's: one of them keeps
+ * its results apart, and copies them when all have been read. */
 void defer_slots(Build *b, const bool *done);
+/* Likewise every group whose own kernel overwrites what it still reads. True if any:
+ * their kernels have to be made again. */
+bool defer_overwrites(Build *b);
 
 #endif

@@ -64,21 +64,32 @@ static void collect_leaves(Build *b, Ref r, Ref of, int32_t *seen)
     }
 }
 
-static Ref highest(const Group *gr)
+/* A group that depends on this one depends on what it depends on. */
+static void raise_top(Build *b, int group, Ref top)
 {
-    Ref high = gr->anchor;
-    for (int i = 0; i < gr->out.n; i++)
-        if (gr->out.at[i].ref > high)
-            high = gr->out.at[i].ref;
-    for (int i = 0; i < gr->private.n; i++)
-        if (gr->private.at[i] > high)
-            high = gr->private.at[i];
-    return high;
+    if (top <= b->top[group])
+        return;
+    b->top[group] = top;
+    for (int i = 0; i < b->users[group].n; i++)
+        raise_top(b, b->users[group].at[i], top);
 }
 
-/* Does group `from` depend on group `on`? What a node reads has a smaller number than
- * the node, so a group of nodes below `floor` alone, the lowest of `on`, does not. */
-static bool depends(Build *b, int from, int on, Ref floor)
+/* The group computes r, too. */
+static void note_node(Build *b, Ref r, int group)
+{
+    for (int j = 0; j < b->leaf[r].n; j++) {
+        int from = b->c->group_of[b->leaf[r].at[j]];
+        if (from < 0 || from == group)
+            continue;
+        vec_push(b->c->arena, &b->users[from], group);
+        raise_top(b, group, b->top[from]);
+    }
+    raise_top(b, group, r);
+}
+
+/* Does group `from` depend on group `on`? If it does, its highest node, its own or of one it
+ * depends on, is no lower than that of `on`. */
+static bool depends(Build *b, int from, int on)
 {
     if (from == on)
         return true;
@@ -86,35 +97,23 @@ static bool depends(Build *b, int from, int on, Ref floor)
         return false;
     b->stamp[from] = b->stamp_now;
     const Group *gr = &b->c->group.at[from];
-    if (highest(gr) < floor)
+    if (b->top[from] < b->top[on])
         return false;
     for (int i = 0; i < gr->out.n + gr->private.n; i++) {
         Ref o = i < gr->out.n ? gr->out.at[i].ref : gr->private.at[i - gr->out.n];
         for (int j = 0; j < b->leaf[o].n; j++) {
             Ref l = b->leaf[o].at[j];
-            if (depends(b, b->c->group_of[l], on, floor))
+            if (depends(b, b->c->group_of[l], on))
                 return true;
         }
     }
     if (gr->out.n == 0 || gr->kind == GROUP_SCAN)
         for (int j = 0; j < b->leaf[gr->anchor].n; j++) {
             Ref l = b->leaf[gr->anchor].at[j];
-            if (depends(b, b->c->group_of[l], on, floor))
+            if (depends(b, b->c->group_of[l], on))
                 return true;
         }
     return false;
-}
-
-static Ref lowest(const Group *gr)
-{
-    Ref low = gr->anchor;
-    for (int i = 0; i < gr->out.n; i++)
-        if (gr->out.at[i].ref < low)
-            low = gr->out.at[i].ref;
-    for (int i = 0; i < gr->private.n; i++)
-        if (gr->private.at[i] < low)
-            low = gr->private.at[i];
-    return low;
 }
 
 /* Merging `r` into group `into` would make a cycle: something else that r reads
@@ -122,11 +121,10 @@ static Ref lowest(const Group *gr)
 static bool makes_cycle(Build *b, Ref r, int into)
 {
     b->stamp_now++;
-    Ref floor = lowest(&b->c->group.at[into]);
     for (int j = 0; j < b->leaf[r].n; j++) {
         Ref l = b->leaf[r].at[j];
         int gr = b->c->group_of[l];
-        if (gr != into && depends(b, gr, into, floor))
+        if (gr != into && depends(b, gr, into))
             return true;
     }
     return false;
@@ -324,6 +322,7 @@ static void place_node(Build *b, Ref r, int32_t slot)
         join(b, r, slot, host);
     else
         b->c->group_of[r] = new_group(b, r, slot);
+    note_node(b, r, b->c->group_of[r]);
 }
 
 /* Slots that node r is the new value of. */
@@ -333,6 +332,13 @@ static int next_assign(const Graph *g, Ref r, int from)
         if (g->root.at[i].kind == ROOT_ASSIGN && g->root.at[i].ref == r)
             return i;
     return -1;
+}
+
+/* A new value of a slot that no kernel can write there: it is there already, or the kernel
+ * is the op's own and has one output. */
+static bool is_copied(const Graph *g, Ref r)
+{
+    return ref_is_source(g, r) || op_of(g, r) == OP_pick || optab[op_of(g, r)]->kind == OP_OPAQUE;
 }
 
 void make_groups(Build *b)
@@ -355,12 +361,13 @@ void make_groups(Build *b)
         if (op_of(g, r) == OP_pick && c->stored[r]) {
             c->group_of[r] = c->group_of[arg(g, r, 0)];
             add_out(c, &c->group.at[c->group_of[r]], r, -1);
+            raise_top(b, c->group_of[r], r);
         } else if (!ref_is_source(g, r) && (c->stored[r] || scan)) {
             place_node(b, r, -1);
         }
         for (int i = next_assign(g, r, 0); i >= 0; i = next_assign(g, r, i + 1)) {
             int32_t slot = g->root.at[i].slot;
-            if (c->stored[r] && (ref_is_source(g, r) || op_of(g, r) == OP_pick))
+            if (c->stored[r] && is_copied(g, r))
                 copy_group(b, r, slot, b->guarded[r]);
             else if (c->stored[r])
                 add_out(c, &c->group.at[c->group_of[r]], r, slot);

@@ -102,17 +102,12 @@ bool order_groups(Build *b, bool **finished)
     return c->order.n == n;
 }
 
-/* Groups that overwrite what the others still read, each the other's: one of them keeps
- * its results apart, and copies them when all have been read. */
-void defer_slots(Build *b, const bool *done)
+/* ---- results that can't go to their slots at once ------------------------------ */
+
+/* The group keeps its results apart, and copies put them into their slots. */
+static void defer_group(Build *b, int at)
 {
     Clusters *c = b->c;
-    int at = -1;
-    for (int i = 0; i < c->group.n && at < 0; i++)
-        for (int j = 0; j < c->group.at[i].out.n && !done[i]; j++)
-            if (c->group.at[i].out.at[j].slot >= 0 && !c->group.at[i].copies)
-                at = i;
-    assert(at >= 0);
     int n = c->group.at[at].out.n;
     for (int j = 0; j < n; j++) {
         GroupOut o = c->group.at[at].out.at[j];
@@ -132,4 +127,46 @@ void defer_slots(Build *b, const bool *done)
         if (gr->out.at[j].slot != -2)
             gr->out.at[kept++] = gr->out.at[j];
     gr->out.n = kept;
+}
+
+static bool reads_slot(const Clusters *c, const GroupOperand *o, int32_t slot)
+{
+    Ref r = memory_of(c->g, c->stored, o->ref);
+    return o->out < 0 && op_of(c->g, r) == OP_slot && attr(c->g, r, 0)->i == slot;
+}
+
+/* Its kernel writes elements of a slot before it has read them for the last time. */
+static bool overwrites_own_reads(const Clusters *c, const Group *gr)
+{
+    for (int j = 0; gr->kernel != NULL && j < gr->operand.n; j++) {
+        int32_t out = gr->operand.at[j].out, slot = out < 0 ? -1 : gr->out.at[out].slot;
+        for (int i = 0; i < gr->operand.n && slot >= 0; i++)
+            if (reads_slot(c, &gr->operand.at[i], slot) && !kernel_inplace(gr->kernel, i, j))
+                return true;
+    }
+    return false;
+}
+
+bool defer_overwrites(Build *b)
+{
+    bool any = false;
+    int n = b->c->group.n; /* copies are added */
+    for (int i = 0; i < n; i++)
+        if (overwrites_own_reads(b->c, &b->c->group.at[i])) {
+            defer_group(b, i);
+            any = true;
+        }
+    return any;
+}
+
+void defer_slots(Build *b, const bool *done)
+{
+    Clusters *c = b->c;
+    int at = -1;
+    for (int i = 0; i < c->group.n && at < 0; i++)
+        for (int j = 0; j < c->group.at[i].out.n && !done[i]; j++)
+            if (c->group.at[i].out.at[j].slot >= 0 && !c->group.at[i].copies)
+                at = i;
+    assert(at >= 0);
+    defer_group(b, at);
 }

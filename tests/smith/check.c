@@ -12,9 +12,9 @@
 
 const char *fault_name(Fault f)
 {
-    static const char *const name[] = {"none",   "compile", "plan",     "init",   "grad",
-                                       "eval",   "step",    "status",   "atomic", "guard",
-                                       "finite", "forward", "quotient", "crash"};
+    static const char *const name[] = {"none",   "compile", "plan",    "init",     "grad",
+                                       "eval",   "step",    "status",  "atomic",   "guard",
+                                       "finite", "defined", "forward", "quotient", "crash"};
     return name[f];
 }
 

@@ -66,7 +66,7 @@ static bool compile_twin(Derive *d, const char *text)
     d->cx.verify = true;
     d->out.arena = &d->arena;
     int32_t source = source_add(&d->cx, "twin.model", text, strlen(text), false);
-    Options o = {.entry = {[ENTRY_INIT] = true, [ENTRY_GRAD] = true}, .threads_max = 1};
+    Options o = {.entry = {true, [ENTRY_GRAD] = true, [ENTRY_STEP] = true}, .threads_max = 1};
     o.target = (TargetOptions){.target = "cpu", .threads_max = 1};
     if (!compile_graphs(&d->cx, source, &o, false, &d->out) ||
         !compile_program(&d->cx, &o, &d->out))
@@ -265,6 +265,9 @@ static void check_twin(const char *text, uint64_t seed, bool all, Verdict *v)
     d->in = draw_inputs(d->p, seed, &d->arena);
     d->loss = loss_of(d->p);
     find_places(d);
+    if (all && d->out.graph[ENTRY_STEP] != NULL && start(d, K_WIDE))
+        check_step(d->p, d->out.graph[ENTRY_STEP], model_pinned(d->out.model)->slot.n, d->judge,
+                   d->in, v);
     if (d->n > 0)
         check_forward(d, all ? 1e-10 : 1e-6);
     if (d->n > 0 && all && v->fault == FAULT_NONE)

@@ -37,6 +37,27 @@ bool make_dropout(Gen *g)
     return gen_let(g, v, "nn.dropout(%s, 0.5)", x->name) != NULL;
 }
 
+/* Elements of the state at other places: what is written over it must not be read after. */
+static const char *old_state(Gen *g, const Var *s)
+{
+    Arena *a = g->declared.arena;
+    bool square = s->rank == 2 && s->dim[0] == s->dim[1];
+    if (s->rank == 0 || s->dim[0] < 2)
+        return s->name;
+    if (square && gen_chance(g, 50))
+        return arena_printf(a, "transpose(%s)", s->name);
+    switch (gen_int(g, 0, 4)) {
+    case 0:
+        return arena_printf(a, "%s[::-1]", s->name);
+    case 1:
+        return arena_printf(a, "concat([%s[1:], %s[:1]])", s->name, s->name);
+    case 2:
+        return arena_printf(a, "cumsum(%s, axis = 0) / %lld", s->name, (long long)s->dim[0]);
+    default:
+        return s->name;
+    }
+}
+
 /* A running value: what the step before has left is read, and a new one is set. */
 bool make_state(Gen *g)
 {
@@ -49,7 +70,8 @@ bool make_state(Gen *g)
     Var *state = gen_name(g, v);
     text_add(&g->declared, "    state %s : %s%s = zeros\n", state->name, dtype_name(x->t),
              gen_shape(g, x->rank, x->dim, false));
-    gen_line(g, "%s <- 0.5 * %s + 0.5 * stop_gradient(%s)", state->name, state->name, x->name);
+    gen_line(g, "%s <- 0.5 * %s + 0.5 * stop_gradient(%s)", state->name, old_state(g, state),
+             x->name);
     return true;
 }
 
@@ -350,6 +372,8 @@ static void train(Gen *g, Text *t)
     if (gen_chance(g, 40))
         text_add(t, gen_chance(g, 60) ? "    clip global_norm(%g)\n" : "    clip value(%g)\n",
                  gen_real(g, 0.05, 1));
+    if (gen_chance(g, 40))
+        text_add(t, "    guard %s\n", gen_chance(g, 50) ? "loss" : "off");
     if (g->batch > 1 && gen_chance(g, 30))
         text_add(t, "    accumulate %d\n", gen_int(g, 2, 3));
     text_add(t, "}\n");

@@ -11,7 +11,8 @@
  * of the exact interpreter for first values, loss, outputs, gradients, parameters and
  * optimizer after steps, in a block between guard pages, at 1, 2, 3 and 8 lanes whose
  * chunks run in random order; a step that meets NaN changes nothing; plans replay; gradients agree
- * with forward mode and with central differences (derive.c).
+ * with forward mode and with central differences (derive.c), and a step with what its ops
+ * are defined to give (step.c).
  *
  *   gradc-smith run [--seed N] [--count N] [--jobs N] [--demand]
  *   gradc-smith show SEED          prints the model
@@ -39,6 +40,7 @@ typedef enum Fault {
     FAULT_ATOMIC,   /* a step that failed changed something */
     FAULT_GUARD,    /* something outside of the block was written */
     FAULT_FINITE,   /* NaN or infinity in the loss: the generator's mistake */
+    FAULT_DEFINED,  /* a step against the definitions of its ops */
     FAULT_FORWARD,  /* reverse mode against forward mode */
     FAULT_QUOTIENT, /* ... against central differences */
     FAULT_CRASH,    /* a signal; in the child, so that the others go on */

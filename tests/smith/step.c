@@ -1,0 +1,132 @@
+/* A step by definition: the step's graph, each op with plain loops over elements, against the
+ * program with its kernels, its storage that is written in place, its order and its
+ * memory that values share. In double, so that they differ by the order of sums alone. */
+#include "bench.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "../support/eval.h"
+
+typedef struct Step {
+    Verdict *v;
+    const Program *p;
+    const Graph *g;
+    Judge *judge;
+    Arena *arena;
+    const void **in;
+    Value *slot, *input; /* before the step */
+    const Value *value;  /* by Ref: by definition */
+    bool finite;
+} Step;
+
+static double number_at(DType t, const void *data, int64_t i)
+{
+    switch (t) {
+    case F64:
+        return ((const double *)data)[i];
+    case F32:
+        return (double)((const float *)data)[i];
+    case I64:
+        return (double)((const int64_t *)data)[i];
+    case I32:
+        return ((const int32_t *)data)[i];
+    default:
+        return ((const uint8_t *)data)[i];
+    }
+}
+
+/* What the judge holds: double, or integers of 64 bits. */
+static double held(const Step *s, int32_t buffer, int64_t i)
+{
+    const Buffer *b = &s->p->buffer.at[buffer];
+    return number_at(dtype_is_float(b->dtype) ? F64 : I64, judge_data(s->judge, buffer), i);
+}
+
+/* ---- what the step is given ------------------------------------------------ */
+
+static void take_slots(Step *s, int n)
+{
+    s->slot = NEW_ARRAY(s->arena, Value, n);
+    for (int32_t i = 0; i < n; i++) {
+        const Buffer *b = &s->p->buffer.at[i];
+        Type t = {.dtype = b->dtype, .rank = b->rank};
+        memcpy(t.dim, b->shape, sizeof t.dim);
+        s->slot[i] = value_new(&t, s->arena);
+        for (int64_t k = 0; k < b->elems; k++)
+            s->slot[i].x[k] = held(s, i, k);
+    }
+    if (s->p->rows >= 0)
+        s->slot[s->p->rows].x[0] = (double)(s->p->batch_rows * s->p->accumulate);
+}
+
+static void take_inputs(Step *s)
+{
+    s->input = NEW_ARRAY(s->arena, Value, s->p->input.n);
+    for (int i = 0; i < s->p->input.n; i++) {
+        const Input *in = &s->p->input.at[i];
+        Type t = type_make(in->dtype, 1, &in->elems);
+        s->input[i] = value_new(&t, s->arena);
+        for (int64_t k = 0; k < in->elems; k++)
+            s->input[i].x[k] = number_at(in->dtype, s->in[i], k);
+    }
+}
+
+/* ---- what it gives ----------------------------------------------------------- */
+
+static bool compare(Step *s, const char *what, const char *name, int32_t buffer, const Value *want)
+{
+    double most = 0;
+    for (int64_t k = 0; k < want->n; k++)
+        most = fmax(most, fabs(want->x[k]));
+    for (int64_t k = 0; k < want->n; k++) {
+        double is = held(s, buffer, k), w = want->x[k];
+        bool same = (isnan(is) && isnan(w)) || is == w || fabs(is - w) <= 1e-6 * most + 1e-9;
+        if (!same)
+            return fault(s->v, FAULT_DEFINED, "%s %s[%lld] is %.12g, and by definition %.12g", what,
+                         name, (long long)k, is, w);
+    }
+    return true;
+}
+
+static int32_t result_buffer(const Program *p, const char *name)
+{
+    const Entry *e = program_entry(p, "step");
+    for (int i = 0; i < e->n_results; i++)
+        if (strcmp(e->result[i].name, name) == 0)
+            return e->result[i].buffer;
+    return -1;
+}
+
+static void compare_roots(Step *s)
+{
+    for (int i = 0; i < s->g->root.n; i++)
+        if (s->g->root.at[i].kind == ROOT_FINITE)
+            s->finite = s->value[s->g->root.at[i].ref].x[0] != 0;
+    for (int i = 0; i < s->g->root.n; i++) {
+        const Root *r = &s->g->root.at[i];
+        const Value *now = &s->value[r->ref];
+        if (r->kind == ROOT_ASSIGN && r->guarded && !s->finite)
+            now = &s->slot[r->slot];
+        if (r->kind == ROOT_ASSIGN && !compare(s, "new", r->name, r->slot, now))
+            return;
+        bool result = r->kind == ROOT_LOSS || r->kind == ROOT_OUTPUT || r->kind == ROOT_METRIC;
+        if (result && !compare(s, "result", r->name, result_buffer(s->p, r->name), now))
+            return;
+    }
+}
+
+void check_step(const Program *p, const Graph *g, int n_slots, Judge *judge, const void **in,
+                Verdict *v)
+{
+    Arena arena = {0};
+    Step s = {.v = v, .p = p, .g = g, .judge = judge, .arena = &arena, .in = in, .finite = true};
+    take_slots(&s, n_slots);
+    take_inputs(&s);
+    s.value = eval_graph(g, &(Feed){.input = s.input, .slot = s.slot}, &arena);
+    int status = judge_run(judge, "step", in, 0);
+    if (status == RUN_OK)
+        compare_roots(&s);
+    arena_free(&arena);
+}
