@@ -35,12 +35,27 @@ typedef struct Pack {
 
 int64_t pack_size(const PackItem *it, int32_t section);
 
+/* Bytes alive, by section; one more element than there are sections. In the arena. */
+int64_t *pack_live(const Pack *k);
+
 /* Sets bound from the items. */
 void pack_bound(Pack *k);
 
-/* Tries several orders until one reaches the bound, and keeps the lowest.
+/* Tries the orders that are exact for most nets, until one reaches the bound, and
+ * keeps the lowest.
  * gives: item[].offset, height. Deterministic, as the others. */
+void pack_quick(Pack *k);
+
+/* Tries more orders, if the height is above the bound. */
 void pack_greedy(Pack *k);
+
+/* Packs again, those first with whom most bytes are alive: each at its wish (by item;
+ * -1: none) if nothing lies there, else into a gap. Kept if it is lower. */
+void pack_wishes(Pack *k, const int64_t *wish);
+
+/* Lowers the height, if it is above the bound, by a search over the fullest sections
+ * alone, as far as `work` goes in each of a few attempts. Good for large nets. */
+void pack_core(Pack *k, int64_t work);
 
 /* Lowers the height, if it is above the bound, by packing again with what ended too
  * high in front, as far as `work` elementary operations go. Good for large nets. */

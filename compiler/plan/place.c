@@ -134,6 +134,8 @@ static void bisect(Pack *k, int64_t work)
 static void pack(Pack *k, int64_t work)
 {
     pack_bound(k);
+    pack_quick(k);
+    pack_core(k, work / 64);
     pack_greedy(k);
     PackAnswer a = PACK_FOUND;
     if (k->height > k->bound)
