@@ -156,12 +156,12 @@ void pack_core(Pack *k, int64_t work)
     ArenaMark mark = arena_mark(k->arena);
     const int64_t *live = pack_live(k);
     Core c = core_new(k);
-    for (int32_t most = FIRST; k->height > k->bound && most < k->n_sections; most *= GROWTH) {
+    for (int32_t most = FIRST; k->height > k->goal && most < k->n_sections; most *= GROWTH) {
         c.n_seen = 0;
         choose_sections(&c, live, most);
         see_items(&c);
         make_items(&c);
-        if (pack_search(&c.core, k->bound, work) != PACK_FOUND)
+        if (pack_search(&c.core, k->goal, work) != PACK_FOUND)
             break; /* a larger core is harder */
         set_wishes(&c);
         pack_wishes(k, c.wish);

@@ -45,6 +45,7 @@ void pack_bound(Pack *k)
     k->bound = 0;
     for (int32_t s = 0; s < k->n_sections; s++)
         k->bound = live[s] > k->bound ? live[s] : k->bound;
+    k->least = k->goal = k->bound;
     arena_reset(k->arena, mark);
 }
 
@@ -164,7 +165,7 @@ static void sort_items(Greedy *g, Order order)
     sort_keys(g);
 }
 
-/* Returns whether that is as low as can be. */
+/* Returns whether that is low enough. */
 static bool keep_lower(Greedy *g, const int64_t *offset, int64_t height)
 {
     Pack *k = g->k;
@@ -173,7 +174,7 @@ static bool keep_lower(Greedy *g, const int64_t *offset, int64_t height)
         for (int32_t i = 0; i < k->n; i++)
             k->item[i].offset = offset[i];
     }
-    return k->height == k->bound;
+    return k->height <= k->goal;
 }
 
 /* ---- stacks ---------------------------------------------------------------------- */
@@ -204,7 +205,7 @@ static int64_t stack(Greedy *g)
 
 static void stack_in_orders(Greedy *g, const Order *order, int n)
 {
-    for (int i = 0; i < n && g->k->height > g->k->bound; i++) {
+    for (int i = 0; i < n && g->k->height > g->k->goal; i++) {
         sort_items(g, order[i]);
         keep_lower(g, g->offset, stack(g));
     }
@@ -230,7 +231,7 @@ static bool may_fill(const Greedy *g)
 /* In each order, as long as there is time; the first of all takes little. */
 static void fill_in_orders(Greedy *g, const Order *order, int n)
 {
-    for (int i = 0; i < n && g->k->height > g->k->bound; i++) {
+    for (int i = 0; i < n && g->k->height > g->k->goal; i++) {
         if (order[i] != BY_START && !may_fill(g))
             return;
         sort_items(g, order[i]);
@@ -242,7 +243,7 @@ static void fill_in_orders(Greedy *g, const Order *order, int n)
 
 enum { ROUNDS = 32 };
 
-/* Packs again and again, and what ends above the bound is more urgent the next time.
+/* Packs again and again, and what ends above the goal is more urgent the next time.
  * source: squeaky wheel optimization (Joslin & Clements, 1999). */
 static bool repair(Greedy *g, Order order)
 {
@@ -257,7 +258,7 @@ static bool repair(Greedy *g, Order order)
         if (fill(g))
             return true;
         for (int32_t i = 0; i < k->n; i++)
-            if (g->fill.offset[i] + k->item[i].size > k->bound)
+            if (g->fill.offset[i] + k->item[i].size > k->goal)
                 g->urgency[i] += k->n / 4 + 1;
     }
     return false;
@@ -281,7 +282,7 @@ void pack_greedy(Pack *k)
 {
     static const Order stacked[] = {BY_AREA, BY_SIZE};
     static const Order filled[] = {BY_SIZE, BY_AREA, BY_END, BY_LIFE};
-    if (k->height == k->bound)
+    if (k->height <= k->goal)
         return;
     ArenaMark mark = arena_mark(k->arena);
     Greedy g = greedy_new(k, MOST_LOOKS);
@@ -305,7 +306,7 @@ void pack_repair(Pack *k, int64_t work)
     static const Order order[] = {BY_CROWD_SIZE, BY_CROWD_LIFE, BY_AREA, BY_LIFE, BY_SIZE};
     ArenaMark mark = arena_mark(k->arena);
     Greedy g = greedy_new(k, work < MOST_LOOKS ? work : MOST_LOOKS);
-    for (int i = 0; i < 5 && k->height > k->bound && !repair(&g, order[i]); i++)
+    for (int i = 0; i < 5 && k->height > k->goal && !repair(&g, order[i]); i++)
         continue;
     arena_reset(k->arena, mark);
 }

@@ -281,6 +281,8 @@ static PackAnswer reach(Search *se, Pack *k, int64_t target, int64_t work)
 
 PackAnswer pack_search(Pack *k, int64_t target, int64_t work)
 {
+    if (target < k->least)
+        return PACK_IMPOSSIBLE;
     if (k->n > MOST_ITEMS || work <= 0)
         return PACK_GAVE_UP;
     ArenaMark mark = arena_mark(k->arena);
@@ -289,6 +291,8 @@ PackAnswer pack_search(Pack *k, int64_t target, int64_t work)
     floors_init(&se.f, k, k->arena);
     se.failed = NEW_ARRAY(k->arena, uint64_t, 1 << FAILURES_LOG2);
     PackAnswer a = reach(&se, k, target, work);
+    if (a == PACK_IMPOSSIBLE && k->least <= target)
+        k->least = (target / se.f.unit + 1) * se.f.unit; /* heights are multiples of it */
     arena_free(&lists);
     arena_reset(k->arena, mark);
     return a;
