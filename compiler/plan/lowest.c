@@ -35,6 +35,7 @@ void pack_lowest(Pack *k, int64_t work, int64_t grain)
     pack_quick(k);
     pack_core(k, work / 64);
     pack_greedy(k);
+    pack_skyline(k, work);
     PackAnswer a = PACK_FOUND;
     if (!is_done(k))
         a = pack_search(k, k->goal, work / 16);

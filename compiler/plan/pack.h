@@ -65,6 +65,10 @@ void pack_repair(Pack *k, int64_t work);
 
 typedef enum PackAnswer { PACK_FOUND, PACK_IMPOSSIBLE, PACK_GAVE_UP } PackAnswer;
 
+/* Fills the lowest sections first, if the height is above the goal, as far as `work`
+ * goes. Good for many items that fit together. */
+void pack_skyline(Pack *k, int64_t work);
+
 /* Looks for a packing of at most `target`, as far as `work` goes, and keeps it; sets
  * least if there is none. Good for small and hard ones. */
 PackAnswer pack_search(Pack *k, int64_t target, int64_t work);

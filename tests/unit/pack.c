@@ -3,6 +3,7 @@
 
 #include "plan/fill.h"
 #include "unit/pack_make.h"
+#include "unit/tilings.h"
 
 /* ---- gaps ------------------------------------------------------------------------ */
 
@@ -137,6 +138,36 @@ START_TEST(cores_with_parts_are_packings)
 }
 END_TEST
 
+/* ---- skylines ---------------------------------------------------------------------- */
+
+START_TEST(skylines_are_packings)
+{
+    for (uint64_t seed = 1; seed <= 200; seed++) {
+        Arena a = {0};
+        PackMake m = random_items(&a, seed, 1 + (int32_t)seed / 2);
+        Pack k = make_pack(&m);
+        pack_skyline(&k, 1000000);
+        must_be_packed(&k, "skyline");
+        arena_free(&a);
+    }
+}
+END_TEST
+
+START_TEST(many_tiles_are_packed)
+{
+    Arena a = {0};
+    PackMake m = {.arena = &a, .seed = 1};
+    make_tiling(&m, TILING_MIXED, 10000, 1 << 20);
+    Pack k = make_pack(&m);
+    pack_skyline(&k, 200000000);
+    must_be_packed(&k, "many tiles");
+    double ratio = (double)k.height / (double)k.bound;
+    printf("pack: %d tiles, height / live %.4f along the skyline\n", k.n, ratio);
+    ck_assert_double_lt(ratio, 1.5);
+    arena_free(&a);
+}
+END_TEST
+
 Suite *suite_pack(void);
 Suite *suite_pack(void)
 {
@@ -146,6 +177,8 @@ Suite *suite_pack(void)
     tcase_add_test(c, gaps_are_those_of_a_plain_loop);
     tcase_add_test(c, deep_nets_have_no_holes);
     tcase_add_test(c, cores_with_parts_are_packings);
+    tcase_add_test(c, skylines_are_packings);
+    tcase_add_test(c, many_tiles_are_packed);
     suite_add_tcase(s, c);
     return s;
 }
