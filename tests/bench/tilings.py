@@ -4,9 +4,9 @@
     python3 tests/bench/tilings.py FOLDER [GRID]
 
 writes FOLDER/KIND-TILES-SEED.CAPACITY.csv for straight cuts, pinwheels (which no straight
-line divides) and both, of 10 to 10,000 tiles. GRID is the number of instants (default
-1048576, of which few are used twice; 4 for each root of a tile makes them hard) and
-`coarse` means the latter.
+line divides) and both, of 10 to 10,000 tiles. GRID is the number of instants
+(default 1048576, of which few are used twice). With `coarse` there are four times the root
+of the number of tiles: many tiles begin and end together, which makes them hard.
 """
 import random
 import sys
