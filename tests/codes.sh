@@ -1,6 +1,6 @@
 #!/bin/sh
 # Every diagnostic code is asked for by a test: by the expected messages of a bad model,
-# or by a unit test. Those of faults inside gradc can't be: no input leads to them.
+# by a unit test or by a stage. Those of faults inside gradc can't be: no input leads to them.
 #
 #   sh tests/codes.sh
 set -u
@@ -10,7 +10,7 @@ missing=0
 codes=$(sed -n 's/^CODE(\([EW][0-9]*\).*/\1/p' compiler/base/codes.def)
 for code in $codes; do
     case " $inner " in *" $code "*) continue ;; esac
-    grep -rqw "$code" tests/golden/*/*.err tests/unit || {
+    grep -rqw "$code" tests/golden/*/*.err tests/unit tests/stages || {
         echo "no test expects $code"
         missing=1
     }

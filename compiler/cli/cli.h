@@ -109,6 +109,7 @@ int command_build(Cli *c);
 int command_check(Cli *c);
 int command_show(Cli *c);
 int command_plan(Cli *c);
+int plan_placement(Cli *c); /* plan --placement */
 int command_explain(Cli *c);
 int command_run(Cli *c);
 int command_train(Cli *c);

@@ -171,8 +171,14 @@ int read_source(Cli *c, const char *path, int32_t *source)
 static bool is_budget(const Ctx *cx)
 {
     for (int i = 0; i < cx->diag.n; i++)
-        if (cx->diag.at[i]->code == E0601)
+        switch (cx->diag.at[i]->code) {
+        case E0601:
+        case E0621:
+        case E0622:
             return true;
+        default:
+            break;
+        }
     return false;
 }
 

@@ -2,14 +2,15 @@
  *
  * No single order is good for every net. Long-lived first, each on top of what is
  * there, is exact for values that are kept for the backward pass (their lives are
- * nested); large first into the tightest gap suits short-lived values of mixed sizes.
- * Small holes that are left are closed by packing again with what ended too high in
- * front. */
+ * nested); by start into the tightest gap suits what comes and goes. Where neither
+ * leaves no hole, those go first with whom most bytes are alive. Small holes that are
+ * left are closed by packing again with what ended too high in front. */
 #include "pack.h"
 
-#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include "fill.h"
 
 int64_t pack_size(const PackItem *it, int32_t section)
 {
@@ -19,9 +20,8 @@ int64_t pack_size(const PackItem *it, int32_t section)
     return size;
 }
 
-void pack_bound(Pack *k)
+int64_t *pack_live(const Pack *k)
 {
-    ArenaMark mark = arena_mark(k->arena);
     int64_t *change = NEW_ARRAY(k->arena, int64_t, k->n_sections + 1);
     for (int32_t i = 0; i < k->n; i++) {
         const PackItem *it = &k->item[i];
@@ -33,13 +33,19 @@ void pack_bound(Pack *k)
         }
         change[it->to + 1] -= size;
     }
-    int64_t live = 0;
+    for (int32_t s = 1; s < k->n_sections; s++)
+        change[s] += change[s - 1];
+    return change;
+}
+
+void pack_bound(Pack *k)
+{
+    ArenaMark mark = arena_mark(k->arena);
+    const int64_t *live = pack_live(k);
     k->bound = 0;
-    for (int32_t s = 0; s < k->n_sections; s++) {
-        live += change[s];
-        if (live > k->bound)
-            k->bound = live;
-    }
+    for (int32_t s = 0; s < k->n_sections; s++)
+        k->bound = live[s] > k->bound ? live[s] : k->bound;
+    k->least = k->goal = k->bound;
     arena_reset(k->arena, mark);
 }
 
@@ -61,7 +67,17 @@ static int by_key(const void *a, const void *b)
     return (x->item > y->item) - (x->item < y->item);
 }
 
-typedef enum Order { BY_LIFE, BY_AREA, BY_SIZE, BY_START, BY_END } Order;
+/* The two by crowd begin where most bytes are alive: there no hole is allowed, and the
+ * fewer are alive, the more freely the rest may lie. */
+typedef enum Order {
+    BY_CROWD_LIFE,
+    BY_CROWD_SIZE,
+    BY_LIFE,
+    BY_AREA,
+    BY_SIZE,
+    BY_START,
+    BY_END
+} Order;
 
 static int64_t area(const PackItem *it)
 {
@@ -69,10 +85,15 @@ static int64_t area(const PackItem *it)
     return it->size > INT64_MAX / life ? INT64_MAX : it->size * life;
 }
 
-static Key key_of(const PackItem *it, Order order)
+/* crowd: most bytes alive while the item is. */
+static Key key_of(const PackItem *it, int64_t crowd, Order order)
 {
     int64_t life = it->to - it->from + 1;
     switch (order) {
+    case BY_CROWD_LIFE:
+        return (Key){.first = crowd, .second = life};
+    case BY_CROWD_SIZE:
+        return (Key){.first = crowd, .second = it->size};
     case BY_LIFE:
         return (Key){.first = life, .second = it->size};
     case BY_SIZE:
@@ -87,24 +108,86 @@ static Key key_of(const PackItem *it, Order order)
     return (Key){0};
 }
 
-static void sort_items(const Pack *k, Order order, Key *key)
+/* ---- state ----------------------------------------------------------------------- */
+
+typedef struct Greedy {
+    Pack *k;
+    int64_t *offset;  /* by item: of the stack */
+    int64_t *top;     /* by section */
+    int64_t *urgency; /* by item */
+    int64_t *crowd;   /* by item: most bytes alive while it is; NULL before it is asked for */
+    Key *key;
+    int32_t *order;
+    Fill fill;
+    int64_t looks; /* as many may be taken in all */
+} Greedy;
+
+static Greedy greedy_new(Pack *k, int64_t looks)
 {
-    for (int32_t i = 0; i < k->n; i++) {
-        key[i] = key_of(&k->item[i], order);
-        key[i].item = i;
-    }
-    qsort(key, (size_t)k->n, sizeof *key, by_key);
+    Greedy g = {.k = k, .looks = looks, .fill = fill_new(k)};
+    g.offset = NEW_ARRAY(k->arena, int64_t, k->n);
+    g.top = NEW_ARRAY(k->arena, int64_t, k->n_sections);
+    g.urgency = NEW_ARRAY(k->arena, int64_t, k->n);
+    g.key = NEW_ARRAY(k->arena, Key, k->n);
+    g.order = NEW_ARRAY(k->arena, int32_t, k->n);
+    return g;
 }
 
-/* ---- ways to pack -------------------------------------------------------------- */
+static void find_crowds(Greedy *g)
+{
+    const Pack *k = g->k;
+    const int64_t *live = pack_live(k);
+    g->crowd = NEW_ARRAY(k->arena, int64_t, k->n);
+    for (int32_t i = 0; i < k->n; i++) {
+        int64_t most = 0;
+        for (int32_t s = k->item[i].from; s <= k->item[i].to; s++)
+            most = live[s] > most ? live[s] : most;
+        g->crowd[i] = most;
+    }
+}
+
+static void sort_keys(Greedy *g)
+{
+    for (int32_t i = 0; i < g->k->n; i++)
+        g->key[i].item = i;
+    qsort(g->key, (size_t)g->k->n, sizeof *g->key, by_key);
+    for (int32_t i = 0; i < g->k->n; i++)
+        g->order[i] = g->key[i].item;
+}
+
+static void sort_items(Greedy *g, Order order)
+{
+    bool by_crowd = order == BY_CROWD_LIFE || order == BY_CROWD_SIZE;
+    if (by_crowd && g->crowd == NULL)
+        find_crowds(g);
+    for (int32_t i = 0; i < g->k->n; i++)
+        g->key[i] = key_of(&g->k->item[i], by_crowd ? g->crowd[i] : 0, order);
+    sort_keys(g);
+}
+
+/* Returns whether that is low enough. */
+static bool keep_lower(Greedy *g, const int64_t *offset, int64_t height)
+{
+    Pack *k = g->k;
+    if (height < k->height) {
+        k->height = height;
+        for (int32_t i = 0; i < k->n; i++)
+            k->item[i].offset = offset[i];
+    }
+    return k->height <= k->goal;
+}
+
+/* ---- stacks ---------------------------------------------------------------------- */
 
 /* Each item on top of everything that it meets: exact for nested lives. */
-static int64_t stack(const Pack *k, const Key *key, int64_t *offset, int64_t *top)
+static int64_t stack(Greedy *g)
 {
+    const Pack *k = g->k;
+    int64_t *top = g->top;
     int64_t height = 0;
     memset(top, 0, (size_t)k->n_sections * sizeof *top);
     for (int32_t i = 0; i < k->n; i++) {
-        const PackItem *it = &k->item[key[i].item];
+        const PackItem *it = &k->item[g->order[i]];
         int64_t at = 0;
         for (int32_t s = it->from; s <= it->to; s++)
             at = top[s] > at ? top[s] : at;
@@ -114,151 +197,68 @@ static int64_t stack(const Pack *k, const Key *key, int64_t *offset, int64_t *to
                 size = it->part[j].size;
             top[s] = at + size;
         }
-        offset[key[i].item] = at;
+        g->offset[g->order[i]] = at;
         height = at + it->size > height ? at + it->size : height;
     }
     return height;
 }
 
-/* What has been placed, by offset. Times lie apart, since they are all that is looked
- * at of most items. */
-typedef struct Life {
-    int32_t from, to;
-} Life;
-
-typedef struct Span {
-    int64_t offset, size;
-    int32_t item;
-} Span;
-
-typedef struct Greedy {
-    Pack *k;
-    int64_t *offset;  /* by item */
-    int64_t *top;     /* by section */
-    int64_t *urgency; /* by item */
-    Key *key;
-    Life *life; /* of what has been placed */
-    Span *span;
-    int64_t pairs; /* how many more pairs of items may be looked at */
-} Greedy;
-
-/* Of the gaps between the n placed items that are alive together with `it`, the one
- * that it fills best; on top of all of them if it fits in none. */
-static int64_t find_gap(const Greedy *g, const PackItem *it, int32_t n)
+static void stack_in_orders(Greedy *g, const Order *order, int n)
 {
-    int64_t low = 0, at = -1, least = INT64_MAX;
-    for (int32_t i = 0; i < n; i++) {
-        if (g->life[i].from > it->to || g->life[i].to < it->from)
-            continue;
-        const Span *p = &g->span[i];
-        int64_t gap = p->offset - low;
-        if (gap >= it->size && gap < least) {
-            least = gap;
-            at = low;
-        }
-        int64_t size = p->size;
-        if (g->k->item[p->item].n_parts > 0 && it->from > g->life[i].from)
-            size = pack_size(&g->k->item[p->item], it->from);
-        low = p->offset + size > low ? p->offset + size : low;
+    for (int i = 0; i < n && g->k->height > g->k->goal; i++) {
+        sort_items(g, order[i]);
+        keep_lower(g, g->offset, stack(g));
     }
-    return at >= 0 ? at : low;
 }
 
-static int32_t place_of(const Span *span, int32_t n, int64_t offset)
-{
-    int32_t low = 0, high = n;
-    while (low < high) {
-        int32_t middle = low + (high - low) / 2;
-        if (span[middle].offset <= offset)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low;
-}
+/* ---- gaps ------------------------------------------------------------------------ */
 
-static void insert(Greedy *g, int32_t n, int32_t item, int64_t at)
-{
-    const PackItem *it = &g->k->item[item];
-    int32_t j = place_of(g->span, n, at);
-    memmove(&g->life[j + 1], &g->life[j], (size_t)(n - j) * sizeof *g->life);
-    memmove(&g->span[j + 1], &g->span[j], (size_t)(n - j) * sizeof *g->span);
-    g->life[j] = (Life){it->from, it->to};
-    g->span[j] = (Span){at, it->size, item};
-    g->offset[item] = at;
-}
+/* So many looks take a tenth of a second. */
+enum { MOST_LOOKS = 40000000 };
 
-/* Drops what has ended before section `now`; returns how many are left. */
-static int32_t drop_dead(Greedy *g, int32_t n, int32_t now)
+static bool fill(Greedy *g)
 {
-    int32_t left = 0;
-    for (int32_t i = 0; i < n; i++) {
-        if (g->life[i].to < now)
-            continue;
-        g->life[left] = g->life[i];
-        g->span[left++] = g->span[i];
-    }
-    return left;
-}
-
-enum { DROP_EVERY = 64 };
-
-/* Each item into the gap that it fills best. In the order of starts, what is dead is
- * never met again. */
-static int64_t fill_gaps(Greedy *g, bool by_start)
-{
-    int64_t height = 0;
-    int32_t n = 0;
-    for (int32_t i = 0; i < g->k->n; i++) {
-        const PackItem *it = &g->k->item[g->key[i].item];
-        if (by_start && i % DROP_EVERY == 0)
-            n = drop_dead(g, n, it->from);
-        int64_t at = find_gap(g, it, n);
-        g->pairs -= n;
-        insert(g, n++, g->key[i].item, at);
-        height = at + it->size > height ? at + it->size : height;
-    }
-    return height;
+    int64_t height = fill_gaps(&g->fill, g->order, NULL);
+    return keep_lower(g, g->fill.offset, height);
 }
 
 /* Whether there is time to look at all pairs. */
 static bool may_fill(const Greedy *g)
 {
-    return g->pairs >= (int64_t)g->k->n * g->k->n / 2;
+    return g->looks - g->fill.looks >= (int64_t)g->k->n * g->k->n / 2;
 }
 
-/* Returns whether that is as low as can be. */
-static bool keep_lower(Greedy *g, int64_t height)
+/* In each order, as long as there is time; the first of all takes little. */
+static void fill_in_orders(Greedy *g, const Order *order, int n)
 {
-    Pack *k = g->k;
-    if (height < k->height) {
-        k->height = height;
-        for (int32_t i = 0; i < k->n; i++)
-            k->item[i].offset = g->offset[i];
+    for (int i = 0; i < n && g->k->height > g->k->goal; i++) {
+        if (order[i] != BY_START && !may_fill(g))
+            return;
+        sort_items(g, order[i]);
+        fill(g);
     }
-    return k->height == k->bound;
 }
 
 /* ---- repair ---------------------------------------------------------------------- */
 
 enum { ROUNDS = 32 };
 
-/* Packs again and again, and what ends above the bound is more urgent the next time.
+/* Packs again and again, and what ends above the goal is more urgent the next time.
  * source: squeaky wheel optimization (Joslin & Clements, 1999). */
 static bool repair(Greedy *g, Order order)
 {
     Pack *k = g->k;
-    sort_items(k, order, g->key);
+    sort_items(g, order);
     for (int32_t i = 0; i < k->n; i++)
-        g->urgency[g->key[i].item] = k->n - i;
+        g->urgency[g->order[i]] = k->n - i;
     for (int32_t round = 0; round < ROUNDS && may_fill(g); round++) {
         for (int32_t i = 0; i < k->n; i++)
             g->key[i] = (Key){g->urgency[i], k->item[i].size, i};
-        qsort(g->key, (size_t)k->n, sizeof *g->key, by_key);
-        if (keep_lower(g, fill_gaps(g, false)))
+        sort_keys(g);
+        if (fill(g))
             return true;
         for (int32_t i = 0; i < k->n; i++)
-            if (g->offset[i] + k->item[i].size > k->bound)
+            if (g->fill.offset[i] + k->item[i].size > k->goal)
                 g->urgency[i] += k->n / 4 + 1;
     }
     return false;
@@ -266,63 +266,47 @@ static bool repair(Greedy *g, Order order)
 
 /* ---- all of it ------------------------------------------------------------------- */
 
-/* Filling gaps looks at all pairs of items; this many take a tenth of a second. Where
- * one order takes more, the first is all there is. */
-enum { MOST_PAIRS = 60000000 };
-
-static Greedy greedy_new(Pack *k, int64_t pairs)
+void pack_quick(Pack *k)
 {
-    Greedy g = {.k = k, .pairs = pairs};
-    g.offset = NEW_ARRAY(k->arena, int64_t, k->n);
-    g.top = NEW_ARRAY(k->arena, int64_t, k->n_sections);
-    g.urgency = NEW_ARRAY(k->arena, int64_t, k->n);
-    g.key = NEW_ARRAY(k->arena, Key, k->n);
-    g.life = NEW_ARRAY(k->arena, Life, k->n);
-    g.span = NEW_ARRAY(k->arena, Span, k->n);
-    return g;
-}
-
-/* Of the nets that have been measured, most are packed exactly by the first of each. */
-static bool stack_in_orders(Greedy *g)
-{
-    static const Order order[] = {BY_LIFE, BY_AREA, BY_SIZE};
-    for (int i = 0; i < 3; i++) {
-        sort_items(g->k, order[i], g->key);
-        if (keep_lower(g, stack(g->k, g->key, g->offset, g->top)))
-            return true;
-    }
-    return false;
-}
-
-static bool fill_in_orders(Greedy *g)
-{
-    static const Order order[] = {BY_START, BY_SIZE, BY_AREA, BY_END, BY_LIFE};
-    for (int i = 0; i < 5 && (i == 0 || may_fill(g)); i++) {
-        sort_items(g->k, order[i], g->key);
-        if (keep_lower(g, fill_gaps(g, order[i] == BY_START)))
-            return true;
-    }
-    return false;
+    static const Order stacked[] = {BY_LIFE};
+    static const Order filled[] = {BY_START, BY_CROWD_LIFE, BY_CROWD_SIZE};
+    ArenaMark mark = arena_mark(k->arena);
+    Greedy g = greedy_new(k, MOST_LOOKS);
+    k->height = INT64_MAX;
+    stack_in_orders(&g, stacked, 1);
+    fill_in_orders(&g, filled, 3);
+    arena_reset(k->arena, mark);
 }
 
 void pack_greedy(Pack *k)
 {
+    static const Order stacked[] = {BY_AREA, BY_SIZE};
+    static const Order filled[] = {BY_SIZE, BY_AREA, BY_END, BY_LIFE};
+    if (k->height <= k->goal)
+        return;
     ArenaMark mark = arena_mark(k->arena);
-    Greedy g = greedy_new(k, MOST_PAIRS);
-    k->height = INT64_MAX;
-    if (!stack_in_orders(&g))
-        fill_in_orders(&g);
+    Greedy g = greedy_new(k, MOST_LOOKS);
+    stack_in_orders(&g, stacked, 2);
+    fill_in_orders(&g, filled, 4);
+    arena_reset(k->arena, mark);
+}
+
+void pack_wishes(Pack *k, const int64_t *wish)
+{
+    ArenaMark mark = arena_mark(k->arena);
+    Greedy g = greedy_new(k, MOST_LOOKS);
+    sort_items(&g, BY_CROWD_LIFE);
+    int64_t height = fill_gaps(&g.fill, g.order, wish);
+    keep_lower(&g, g.fill.offset, height);
     arena_reset(k->arena, mark);
 }
 
 void pack_repair(Pack *k, int64_t work)
 {
-    if (k->height == k->bound)
-        return;
+    static const Order order[] = {BY_CROWD_SIZE, BY_CROWD_LIFE, BY_AREA, BY_LIFE, BY_SIZE};
     ArenaMark mark = arena_mark(k->arena);
-    Greedy g = greedy_new(k, work < MOST_PAIRS ? work : MOST_PAIRS);
-    static const Order order[] = {BY_AREA, BY_LIFE, BY_SIZE};
-    for (int i = 0; i < 3 && !repair(&g, order[i]); i++)
+    Greedy g = greedy_new(k, work < MOST_LOOKS ? work : MOST_LOOKS);
+    for (int i = 0; i < 5 && k->height > k->goal && !repair(&g, order[i]); i++)
         continue;
     arena_reset(k->arena, mark);
 }

@@ -115,36 +115,6 @@ static void make_items(Placing *pl)
     }
 }
 
-/* ---- packing ------------------------------------------------------------------ */
-
-enum { BISECTIONS = 6 };
-
-/* Between a height that is not reached and one that is. */
-static void bisect(Pack *k, int64_t work)
-{
-    int64_t low = k->bound;
-    for (int32_t i = 0; i < BISECTIONS && k->height - low > BLOCK_ALIGN; i++) {
-        int64_t target = low + (k->height - low) / 2;
-        if (pack_search(k, target, work / BISECTIONS) != PACK_FOUND)
-            low = target;
-    }
-}
-
-/* The quick ways first: most nets need no other. */
-static void pack(Pack *k, int64_t work)
-{
-    pack_bound(k);
-    pack_greedy(k);
-    PackAnswer a = PACK_FOUND;
-    if (k->height > k->bound)
-        a = pack_search(k, k->bound, work / 16);
-    pack_repair(k, work);
-    if (k->height > k->bound && a == PACK_GAVE_UP)
-        pack_search(k, k->bound, work / 2);
-    if (k->height > k->bound)
-        bisect(k, work / 2);
-}
-
 /* ---- from items back to the plan ----------------------------------------------- */
 
 static void set_offsets(const Placing *pl, int64_t floor)
@@ -177,7 +147,8 @@ void plan_place_effort(Plan *p, int64_t work)
     cut_sections(&pl, NEW_ARRAY(p->arena, bool, p->n_steps + 1),
                  NEW_ARRAY(p->arena, bool, p->n_steps + 1));
     make_items(&pl);
-    pack(&pl.pack, work);
+    pack_bound(&pl.pack);
+    pack_lowest(&pl.pack, work, BLOCK_ALIGN);
     set_offsets(&pl, floor);
     arena_reset(p->arena, mark);
 }

@@ -18,7 +18,7 @@
 #include "../base/intern.h"
 #include "floors.h"
 
-enum { FAILURES_LOG2 = 16, MOST_ITEMS = 3000, MOST_DEPTH = 5000 };
+enum { FAILURES_LOG2 = 16, MANY_ITEMS = 3000, MOST_ITEMS = 5000, MOST_DEPTH = 5000 };
 
 typedef struct Search {
     Floors f;
@@ -157,17 +157,47 @@ static PackAnswer try_answer(Search *se, int32_t from, int32_t to, int32_t s, in
     return a;
 }
 
+static bool hangs_together(const Floors *f, int32_t from, int32_t to)
+{
+    while (from < to && f->crossing[from] > 0)
+        from++;
+    return from == to && f->open[to] > 0;
+}
+
+/* Places what has no choice. Returns the section to ask, -1 if there is no packing, and
+ * -2 if [from, to] has fallen apart. */
+static int32_t place_forced(Search *se, int32_t from, int32_t to)
+{
+    Floors *f = &se->f;
+    while (f->work >= 0) {
+        f->work -= (to - from) + 10;
+        int32_t s = choose(f, from, to), item;
+        if (f->candidates[s] != 1 || floors_slack(f, s) > 0)
+            return s;
+        list_candidates(f, s, &item);
+        if (!floors_place(f, item))
+            return -1;
+        if (!hangs_together(f, from, to))
+            return -2;
+    }
+    return -1;
+}
+
 /* Sections [from, to] hang together. */
 static PackAnswer search_part(Search *se, int32_t from, int32_t to)
 {
     Floors *f = &se->f;
-    f->work -= 2 * (to - from) + 10;
-    if (f->work < 0 || se->depth > MOST_DEPTH)
+    if (se->depth > MOST_DEPTH)
         return PACK_GAVE_UP;
+    int32_t s = place_forced(se, from, to);
+    if (f->work < 0)
+        return PACK_GAVE_UP;
+    if (s < 0)
+        return s == -1 ? PACK_IMPOSSIBLE : search_parts(se, from, to);
+    f->work -= to - from;
     uint64_t hash = hash_part(f, from, to);
     if (*memory_of(se, hash) == hash)
         return PACK_IMPOSSIBLE;
-    int32_t s = choose(f, from, to);
     ArenaMark mark = arena_mark(se->lists);
     int32_t *list = NEW_ARRAY(se->lists, int32_t, f->candidates[s]);
     int32_t n = list_candidates(f, s, list);
@@ -263,9 +293,14 @@ static void forgive(Floors *f)
 /* A limit gives a few descents without a wrong turn, and doubles after this many. */
 enum { ATTEMPTS_OF_A_LIMIT = 128 };
 
+static int64_t first_limit(const Pack *k)
+{
+    return 2000 * (int64_t)k->n + 4 * (int64_t)k->n * k->n;
+}
+
 static PackAnswer reach(Search *se, Pack *k, int64_t target, int64_t work)
 {
-    int64_t limit = 2000 * (int64_t)k->n + 4 * (int64_t)k->n * k->n;
+    int64_t limit = first_limit(k);
     PackAnswer a = PACK_GAVE_UP;
     for (int32_t i = 0; work > 0 && a == PACK_GAVE_UP; i++) {
         int64_t now = limit < work ? limit : work;
@@ -281,7 +316,9 @@ static PackAnswer reach(Search *se, Pack *k, int64_t target, int64_t work)
 
 PackAnswer pack_search(Pack *k, int64_t target, int64_t work)
 {
-    if (k->n > MOST_ITEMS || work <= 0)
+    if (target < k->least)
+        return PACK_IMPOSSIBLE;
+    if (work <= 0 || k->n > MOST_ITEMS || (k->n > MANY_ITEMS && work < first_limit(k)))
         return PACK_GAVE_UP;
     ArenaMark mark = arena_mark(k->arena);
     Arena lists = {0};
@@ -289,6 +326,8 @@ PackAnswer pack_search(Pack *k, int64_t target, int64_t work)
     floors_init(&se.f, k, k->arena);
     se.failed = NEW_ARRAY(k->arena, uint64_t, 1 << FAILURES_LOG2);
     PackAnswer a = reach(&se, k, target, work);
+    if (a == PACK_IMPOSSIBLE && k->least <= target)
+        k->least = (target / se.f.unit + 1) * se.f.unit; /* heights are multiples of it */
     arena_free(&lists);
     arena_reset(k->arena, mark);
     return a;
