@@ -1,6 +1,7 @@
 #include "moment.h"
 
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 __extension__ typedef __int128 Wide;
@@ -272,6 +273,99 @@ static void search_price(Moment *m, MomentBound *b, bool quick)
     }
 }
 
+/* ---- between the two cuts ---------------------------------------------------------------------
+ */
+
+/* Where the cuts differ, they do so in parts that have nothing to do with one another, and
+ * each may be as in one cut or as in the other: equal layers all change at one price. */
+typedef struct Part {
+    int32_t root;
+    int64_t bytes, cost; /* `over` less `fits`; `fits` less `over` */
+} Part;
+
+static int32_t root_of(int32_t *above, int32_t v)
+{
+    while (above[v] != v)
+        v = above[v] = above[above[v]];
+    return v;
+}
+
+static bool differs(const MomentBound *b, int32_t v)
+{
+    return b->over.kept[v] != b->fits.kept[v] || b->over.again[v] != b->fits.again[v];
+}
+
+static int32_t *find_parts(const Moment *m, const MomentBound *b)
+{
+    const Problem *p = m->p;
+    int32_t *above = NEW_ARRAY(m->arena, int32_t, p->n);
+    for (int32_t v = 0; v < p->n; v++)
+        above[v] = v;
+    for (int32_t i = 0; i < m->n; i++) {
+        int32_t v = m->cell[i];
+        for (int32_t j = p->input_at[v]; differs(b, v) && j < p->input_at[v + 1]; j++)
+            if (differs(b, p->input[j]))
+                above[root_of(above, v)] = root_of(above, p->input[j]);
+    }
+    return above;
+}
+
+static int by_bytes(const void *a, const void *b)
+{
+    const Part *x = a, *y = b;
+    if (x->bytes != y->bytes)
+        return x->bytes > y->bytes ? -1 : 1;
+    return (x->root > y->root) - (x->root < y->root);
+}
+
+static int64_t bytes_kept(const Moment *m, const Cut *c, int32_t v)
+{
+    bool free = m->read[v] || m->decided[v] == KEPT;
+    return c->kept[v] && !free ? m->p->node[v].bytes : 0;
+}
+
+static int64_t cost_again(const Moment *m, const Cut *c, int32_t v)
+{
+    return c->again[v] && m->before[v] ? m->p->node[v].cost : 0;
+}
+
+/* Takes parts of `over` into `fits`, the largest first, as long as there is room. */
+static void fill(Moment *m, MomentBound *b)
+{
+    int32_t *above = find_parts(m, b), *number = NEW_ARRAY(m->arena, int32_t, m->p->n);
+    Part *part = NEW_ARRAY(m->arena, Part, m->n);
+    bool *taken = NEW_ARRAY(m->arena, bool, m->p->n);
+    int32_t n = 0;
+    for (int32_t i = 0; i < m->n; i++)
+        if (differs(b, m->cell[i]) && above[m->cell[i]] == m->cell[i]) {
+            number[m->cell[i]] = n;
+            part[n++].root = m->cell[i];
+        }
+    for (int32_t i = 0; i < m->n; i++) {
+        int32_t v = m->cell[i];
+        if (!differs(b, v))
+            continue;
+        Part *at = &part[number[root_of(above, v)]];
+        at->bytes += bytes_kept(m, &b->over, v) - bytes_kept(m, &b->fits, v);
+        at->cost += cost_again(m, &b->fits, v) - cost_again(m, &b->over, v);
+    }
+    qsort(part, (size_t)n, sizeof *part, by_bytes);
+    for (int32_t i = 0; i < n; i++) {
+        if (part[i].cost <= 0 || part[i].bytes > m->room - b->fits.bytes)
+            continue;
+        b->fits.bytes += part[i].bytes;
+        b->fits.cost -= part[i].cost;
+        taken[part[i].root] = true;
+    }
+    for (int32_t i = 0; i < m->n; i++) {
+        int32_t v = m->cell[i];
+        if (!differs(b, v) || !taken[root_of(above, v)])
+            continue;
+        b->fits.kept[v] = b->over.kept[v];
+        b->fits.again[v] = b->over.again[v];
+    }
+}
+
 MomentBound moment_bound(Moment *m, bool quick)
 {
     MomentBound b = {0};
@@ -284,6 +378,8 @@ MomentBound moment_bound(Moment *m, bool quick)
         return b;
     }
     search_price(m, &b, quick);
+    if (b.has_fit)
+        fill(m, &b);
     return b;
 }
 

@@ -1,5 +1,6 @@
 #include "polish.h"
 
+#include <assert.h>
 #include <math.h>
 #include <string.h>
 
@@ -235,22 +236,48 @@ static bool shift(Polish *q)
     return at >= 0 && at != slot && slots_add(&q->x, v, at) && slots_remove(&q->x, v, slot);
 }
 
+static bool is_over(const Polish *q)
+{
+    return slots_peak(&q->x) > q->aim.budget - q->p->pinned;
+}
+
+/* Something need not run again, and as much as that takes is freed elsewhere. */
 static bool exchange(Polish *q)
 {
     if (!remove_one(q))
         return false;
-    return drop_idle(q);
+    for (int i = 0; i < 6 && is_over(q); i++) {
+        int mark = q->x.change.n;
+        if (!drop_idle(q))
+            slots_undo(&q->x, mark);
+    }
+    return true;
+}
+
+/* The other way round: one value is dropped, and what fits in its place stays. */
+static bool refill(Polish *q)
+{
+    if (!drop_idle(q))
+        return false;
+    for (int i = 0; i < 6; i++) {
+        int mark = q->x.change.n;
+        if (!remove_one(q) || is_over(q))
+            slots_undo(&q->x, mark);
+    }
+    return true;
 }
 
 static bool move(Polish *q)
 {
     int32_t kind = q->aim.order_only ? 100 : below(q, 100);
-    if (kind < 25)
+    if (kind < 15)
         return drop_idle(q);
-    if (kind < 50)
+    if (kind < 30)
         return remove_one(q);
-    if (kind < 60)
+    if (kind < 62)
         return exchange(q);
+    if (kind < 80)
+        return refill(q);
     return shift(q);
 }
 
@@ -261,14 +288,14 @@ enum { PHASES = 64 };
 static void try_move(Polish *q)
 {
     if (!move(q)) {
-        slots_undo(&q->x);
+        slots_undo(&q->x, 0);
         return;
     }
     double energy = energy_of(q);
     double worse = energy - q->energy;
     bool crowded = q->x.n_run > q->x.n / 3;
     if (crowded || (worse > 0 && worse > q->temperature * exponential(q))) {
-        slots_undo(&q->x);
+        slots_undo(&q->x, 0);
         return;
     }
     slots_keep(&q->x);
@@ -319,6 +346,7 @@ Sequence *polish(const Problem *p, const Sequence *from, PolishAim aim, Arena *o
     note_best(&q);
     search(&q);
     Sequence *s = sequence_of(p, q.best, q.n_best, out);
+    assert(s->max_live - p->pinned == q.best_peak && s->cost == q.best_cost);
     arena_free(&q.arena);
     return s;
 }

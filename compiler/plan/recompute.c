@@ -24,29 +24,33 @@ typedef struct Planning {
     Sequence *least; /* the one with the smallest arena; NULL before it is looked for */
 } Planning;
 
+enum { LARGE = 2000 }; /* nodes */
+
 /* ---- effort -------------------------------------------------------------------------- */
 
-/* A move takes 0.5 us in small problems and 2 us in large ones. */
+/* A move takes 1 us in small problems and 3 us in large ones. */
 static Effort effort_of(const Problem *p, PlanEffort effort)
 {
     bool max = effort == EFFORT_MAX;
-    Effort e = {.starts = max ? 4 : 2, .place_work = max ? 32000000 : 4000000};
-    int64_t all = p->n <= 100 ? 2000000 : p->n <= 500 ? 4000000 : p->n <= 5000 ? 8000000 : 4000000;
+    Effort e = {.starts = max ? 8 : 2, .place_work = max ? 16000000 : 4000000};
+    int64_t all = p->n <= 100 ? 1500000 : p->n <= 500 ? 3000000 : 4000000;
     all = max ? all : all / 10;
     e.moves = all / 2 / e.starts;
-    e.rung_moves = all / 60;
-    e.least_moves = all / 8;
-    e.order_moves = all / 8;
-    e.bound = (BoundEffort){INT64_C(3000000000), 16, p->n <= 500 ? 60 : p->n <= 2000 ? 8 : 1};
+    e.rung_moves = all / 80;
+    e.least_moves = all / 16;
+    e.order_moves = all / 16;
+    e.bound = (BoundEffort){INT64_C(3000000000), 16, p->n <= 500 ? 60 : p->n <= LARGE ? 8 : 1};
     if (!max)
         e.bound = (BoundEffort){INT64_C(1000000000), 8, p->n <= 500 ? 20 : 1};
     return e;
 }
 
-/* The cost of a plan that need not be improved: in large problems a gap of 0.005 % does. */
+/* The cost of a plan that need not be improved: in large problems a gap of 0.01 % does, in
+ * middling ones of 0.001 %. */
 static int64_t enough(const Planning *g)
 {
-    int64_t slack = g->p->n > 2000 ? g->p->cost_base / 20000 : 0;
+    int64_t base = g->p->cost_base;
+    int64_t slack = g->p->n > LARGE ? base / 10000 : g->p->n > 100 ? base / 100000 : 0;
     return g->p->cost_base + g->r->bound + slack;
 }
 
@@ -217,19 +221,22 @@ static Sequence *best_order(Planning *g)
     return s != NULL ? s : g->base;
 }
 
+/* Many short searches from different schedules, then longer ones from the best. */
 static void search_at_budget(Planning *g, const Sequence *lowest)
 {
-    static const double hot[] = {1e-2, 1e-1, 3e-2, 3e-3};
-    const Sequence *from[4] = {g->r->plan, g->order, g->base, lowest};
-    for (int k = 0; k < g->effort.starts && (g->r->plan == NULL || g->r->plan->cost > enough(g));
-         k++) {
+    static const double hot[] = {1e-3, 1e-1, 1e-4, 1e-2, 3e-2, 3e-3, 3e-4, 3e-1};
+    const Sequence *plan = g->r->plan;
+    const Sequence *from[] = {plan, g->base, plan, g->order, lowest, g->base, plan, g->order};
+    int32_t starts = g->effort.starts;
+    for (int k = 0; k < starts + 2 && g->r->plan->cost > enough(g); k++) {
+        bool last = k >= starts;
         PolishAim aim = {.budget = g->r->budget,
                          .enough = enough(g),
-                         .moves = g->effort.moves,
-                         .hot = hot[k % 4],
+                         .moves = last ? g->effort.moves * starts / 4 : g->effort.moves,
+                         .hot = last ? hot[2 * (k - starts)] : hot[k % 8],
                          .cold = 1e-6,
                          .seed = (uint64_t)k};
-        const Sequence *start = from[k % 4] != NULL ? from[k % 4] : g->base;
+        const Sequence *start = last || from[k % 8] == NULL ? g->r->plan : from[k % 8];
         offer(g, search(g, start, aim));
     }
 }
@@ -246,6 +253,16 @@ static Bound *find_bound(Planning *g, int32_t cases, int64_t enough_extra)
     return b;
 }
 
+/* In large problems what comes from the keep-sets is nearly always as good as can be:
+ * a short search fills the bytes that are left. */
+static bool nearly_done(Planning *g)
+{
+    PolishAim aim = {.budget = g->r->budget, .enough = enough(g), .moves = 300000};
+    if (g->r->plan->cost > enough(g))
+        offer(g, search(g, g->r->plan, aim));
+    return g->r->plan->cost <= g->p->cost_base + g->r->bound + g->p->cost_base / 5000;
+}
+
 static void solve(Planning *g, bool least_asked)
 {
     Recompute *r = g->r;
@@ -259,7 +276,7 @@ static void solve(Planning *g, bool least_asked)
         return;
     }
     Sequence *lowest = try_keep_sets(g, b, g->base);
-    if (g->p->n > 2000 && r->plan != NULL && r->plan->cost <= enough(g))
+    if (g->p->n > LARGE && r->plan != NULL && nearly_done(g))
         return;
     Sequence *least = find_least(g);
     r->least = least->arena;

@@ -38,21 +38,23 @@ static void list_delete(SlotList *list, int32_t slot)
 
 /* ---- bytes by slot -------------------------------------------------------------------- */
 
-static void pull(Slots *x, int32_t i)
+/* Whether the most below node i has changed. */
+static bool pull(Slots *x, int32_t i)
 {
-    for (i /= 2; i > 0; i /= 2) {
-        int64_t a = x->top[2 * i], b = x->top[2 * i + 1];
-        x->top[i] = (a > b ? a : b) + x->add[i];
-    }
+    int64_t a = x->top[2 * i], b = x->top[2 * i + 1], old = x->top[i];
+    x->top[i] = (a > b ? a : b) + x->add[i];
+    return x->top[i] != old;
 }
 
 static void give(Slots *x, int32_t i, int64_t bytes)
 {
     x->top[i] += bytes;
-    x->add[i] += bytes;
+    if (i < x->n)
+        x->add[i] += bytes;
 }
 
-/* Adds bytes to all slots of [from, to]. */
+/* Adds bytes to all slots of [from, to]. What is above both ends changes last, and only
+ * as long as there is something to change. */
 static void add_bytes(Slots *x, int32_t from, int32_t to, int64_t bytes)
 {
     if (from > to || bytes == 0)
@@ -64,8 +66,15 @@ static void add_bytes(Slots *x, int32_t from, int32_t to, int64_t bytes)
         if (r & 1)
             give(x, --r, bytes);
     }
-    pull(x, from + x->n);
-    pull(x, to + x->n);
+    l = (from + x->n) / 2;
+    r = (to + x->n) / 2;
+    for (; l != r; l /= 2, r /= 2) {
+        pull(x, l);
+        pull(x, r);
+    }
+    pull(x, l); /* may have been given bytes itself: says nothing about what is above */
+    for (l /= 2; l > 0 && pull(x, l); l /= 2)
+        continue;
 }
 
 int32_t slots_peak_slot(const Slots *x, uint64_t random)
@@ -196,9 +205,9 @@ void slots_keep(Slots *x)
     x->change.n = 0;
 }
 
-void slots_undo(Slots *x)
+void slots_undo(Slots *x, int mark)
 {
-    while (x->change.n > 0) {
+    while (x->change.n > mark) {
         SlotChange c = x->change.at[--x->change.n];
         if (c.added)
             remove_run(x, c.node, c.slot);
@@ -209,7 +218,7 @@ void slots_undo(Slots *x)
 
 /* ---- whole schedules ------------------------------------------------------------------------ */
 
-enum { SLOTS_PER_RUN = 12, MOST_SLOTS = 1 << 20 };
+enum { SLOTS_PER_RUN = 8, MOST_SLOTS = 1 << 20 };
 
 void slots_init(Slots *x, const Problem *p, const Sequence *s, Arena *a)
 {
@@ -223,7 +232,7 @@ void slots_init(Slots *x, const Problem *p, const Sequence *s, Arena *a)
     x->twice = NEW_ARRAY(a, int32_t, p->n);
     x->where = NEW_ARRAY(a, int32_t, p->n);
     x->top = NEW_ARRAY(a, int64_t, 2 * (int64_t)x->n);
-    x->add = NEW_ARRAY(a, int64_t, 2 * (int64_t)x->n);
+    x->add = NEW_ARRAY(a, int64_t, x->n);
     slots_load(x, s->node, s->n);
 }
 
@@ -236,7 +245,7 @@ void slots_load(Slots *x, const int32_t *node, int32_t n)
         x->where[v] = -1;
     }
     memset(x->top, 0, 2 * (size_t)x->n * sizeof *x->top);
-    memset(x->add, 0, 2 * (size_t)x->n * sizeof *x->add);
+    memset(x->add, 0, (size_t)x->n * sizeof *x->add);
     x->cost = 0;
     x->n_run = x->n_twice = x->change.n = 0;
     assert(n < x->n);

@@ -46,9 +46,9 @@ int32_t slots_order(const Slots *x, int32_t *node);
 bool slots_add(Slots *x, int32_t v, int32_t slot);
 bool slots_remove(Slots *x, int32_t v, int32_t slot);
 
-/* Changes become final, or are taken back. */
+/* Changes become final, or are taken back until x->change.n is `mark` again. */
 void slots_keep(Slots *x);
-void slots_undo(Slots *x);
+void slots_undo(Slots *x, int mark);
 
 /* The most bytes of all slots, pinned ones apart, and a slot that has them. */
 static inline int64_t slots_peak(const Slots *x)
