@@ -47,7 +47,7 @@ static double exponential(Polish *q)
 
 /* ---- how good ------------------------------------------------------------------------- */
 
-enum { PENALTY = 4 };
+static const double penalty = 4; /* of the share above the budget */
 
 static double energy_of(const Polish *q)
 {
@@ -57,7 +57,7 @@ static double energy_of(const Polish *q)
     if (over <= 0)
         return cost;
     double share = (double)over / (double)(room > 0 ? room : 1);
-    return cost * (1 + PENALTY * share) + PENALTY * share;
+    return cost * (1 + penalty * share) + penalty * share;
 }
 
 static bool is_better(const Polish *q, int64_t peak, int64_t cost)

@@ -32,12 +32,12 @@ enum { LARGE = 2000 }; /* nodes */
 static Effort effort_of(const Problem *p, PlanEffort effort)
 {
     bool max = effort == EFFORT_MAX;
-    Effort e = {.starts = max ? 8 : 2, .place_work = max ? 16000000 : 4000000};
-    int64_t all = p->n <= 100 ? 1500000 : p->n <= 500 ? 3000000 : 4000000;
+    Effort e = {.starts = max ? 8 : 2, .place_work = max ? 6000000 : 2000000};
+    int64_t all = p->n <= 100 ? 1500000 : p->n <= 500 ? 2000000 : 3000000;
     all = max ? all : all / 10;
     e.moves = all / 2 / e.starts;
     e.rung_moves = all / 80;
-    e.least_moves = all / 16;
+    e.least_moves = all / 24;
     e.order_moves = all / 16;
     e.bound = (BoundEffort){INT64_C(3000000000), 16, p->n <= 500 ? 60 : p->n <= LARGE ? 8 : 1};
     if (!max)
@@ -113,7 +113,7 @@ static Sequence *search(Planning *g, const Sequence *from, PolishAim aim)
         sequence_place(g->p, s, g->effort.place_work, g->out);
         if (s->arena <= budget)
             return s;
-        aim.budget -= s->arena - budget;
+        aim.budget -= (s->arena - budget + 1) / 2;
         aim.moves = aim.moves > 40000 ? aim.moves / 2 : aim.moves;
         aim.hot /= 4;
         from = s;
@@ -140,6 +140,26 @@ static Sequence *smaller(Planning *g, Sequence *a, Sequence *b)
     return a == NULL || b->arena < a->arena || (b->arena == a->arena && b->cost < a->cost) ? b : a;
 }
 
+/* Asks for smaller and smaller arenas, in steps that become smaller as well. */
+static Sequence *squeeze(Planning *g, Sequence *s, int64_t range)
+{
+    int64_t step = range / 4;
+    for (int i = 0; i < 6 && step > s->arena / 500; i++) {
+        PolishAim aim = {.budget = s->arena - step,
+                         .moves = g->effort.least_moves / 2,
+                         .hot = 1e-2,
+                         .cold = 1e-5,
+                         .seed = (uint64_t)i};
+        int64_t before = s->arena;
+        Sequence *less = search(g, s, aim);
+        if (less != NULL && less->max_live <= before - step)
+            s = smaller(g, s, less);
+        if (s->arena > before - step)
+            step /= 2;
+    }
+    return s;
+}
+
 /* The schedule with the smallest arena that is found, made cheaper without taking more.
  * It is the same for every budget: its arena always works, and less is always refused. */
 static Sequence *find_least(Planning *g)
@@ -160,6 +180,7 @@ static Sequence *find_least(Planning *g)
                          .seed = (uint64_t)i};
         s = smaller(g, s, polish(p, i == 2 ? s : g->base, aim, g->out));
     }
+    s = squeeze(g, s, s->arena - most);
     PolishAim aim = {
         .budget = s->arena, .moves = g->effort.least_moves, .hot = 1e-3, .cold = 1e-6, .seed = 3};
     Sequence *cheaper = search(g, s, aim);
@@ -180,7 +201,7 @@ static void climb(Planning *g, Sequence *least)
     Sequence *s = least;
     offer(g, s);
     for (int i = 1; i < RUNGS; i++) {
-        int64_t rung = g->p->pinned + (int64_t)((double)bytes * i / RUNGS);
+        int64_t rung = g->p->pinned + bytes * i / RUNGS;
         if (rung > budget)
             break;
         if (rung <= s->arena)

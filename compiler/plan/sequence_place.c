@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../base/intern.h"
 #include "pack.h"
 #include "sequence.h"
 
@@ -65,32 +66,103 @@ static int64_t lowest_gap(const Placed *at, int32_t n, const PackItem *it)
 
 enum { MOST_LARGE = 30000 }; /* it looks at all pairs: a second */
 
-static void large_first(Pack *k)
+typedef struct Packing {
+    Pack *k;
+    PackItem **order;
+    Placed *placed;
+    int64_t *offset;
+} Packing;
+
+/* Packs in this order; returns the height. */
+static int64_t pack_in_order(Packing *g)
+{
+    int64_t height = 0;
+    for (int32_t i = 0; i < g->k->n; i++) {
+        const PackItem *it = g->order[i];
+        int64_t at = lowest_gap(g->placed, i, it);
+        int32_t j = i;
+        for (; j > 0 && g->placed[j - 1].offset > at; j--)
+            continue;
+        memmove(&g->placed[j + 1], &g->placed[j], (size_t)(i - j) * sizeof *g->placed);
+        g->placed[j] = (Placed){it->from, it->to, at, at + it->size};
+        g->offset[it - g->k->item] = at;
+        height = at + it->size > height ? at + it->size : height;
+    }
+    return height;
+}
+
+static void keep_lower(Packing *g, int64_t height)
+{
+    if (height >= g->k->height)
+        return;
+    g->k->height = height;
+    for (int32_t i = 0; i < g->k->n; i++)
+        g->k->item[i].offset = g->offset[i];
+}
+
+/* ---- orders by search ----------------------------------------------------------------- */
+
+static int32_t draw(uint64_t *random, int32_t n)
+{
+    *random = hash_mix(*random + 1);
+    return (int32_t)((*random >> 33) % (uint64_t)n);
+}
+
+/* Moves entry `from` of the order to `to`. */
+static void shift(PackItem **order, int32_t from, int32_t to)
+{
+    PackItem *it = order[from];
+    for (; from > to; from--)
+        order[from] = order[from - 1];
+    for (; from < to; from++)
+        order[from] = order[from + 1];
+    order[from] = it;
+}
+
+/* One that ends above the bound, by drawing; any one if there is none. */
+static int32_t too_high(const Packing *g, uint64_t *random)
+{
+    int32_t i = draw(random, g->k->n);
+    for (int32_t tries = 0; tries < g->k->n; tries++, i = (i + 1) % g->k->n)
+        if (g->offset[g->order[i] - g->k->item] + g->order[i]->size > g->k->bound)
+            return i;
+    return i;
+}
+
+/* Packs again and again with one item at another place of the order, and goes on from
+ * what is no higher. */
+static void search_orders(Packing *g, int64_t height, int64_t work)
+{
+    uint64_t random = 1;
+    int32_t n = g->k->n;
+    for (int64_t left = work; left > 0 && g->k->height > g->k->bound;
+         left -= (int64_t)n * n / 2 + n) {
+        int32_t from = draw(&random, 3) > 0 ? too_high(g, &random) : draw(&random, n);
+        int32_t to = draw(&random, from + 1 < n ? from + 1 : n);
+        shift(g->order, from, to);
+        int64_t now = pack_in_order(g);
+        keep_lower(g, now);
+        if (now <= height)
+            height = now;
+        else
+            shift(g->order, to, from);
+    }
+}
+
+static void large_first(Pack *k, int64_t work)
 {
     if (k->n > MOST_LARGE)
         return;
-    PackItem **order = NEW_ARRAY(k->arena, PackItem *, k->n);
-    Placed *placed = NEW_ARRAY(k->arena, Placed, k->n + 1);
-    int64_t *offset = NEW_ARRAY(k->arena, int64_t, k->n), height = 0;
+    Packing g = {.k = k};
+    g.order = NEW_ARRAY(k->arena, PackItem *, k->n);
+    g.placed = NEW_ARRAY(k->arena, Placed, k->n + 1);
+    g.offset = NEW_ARRAY(k->arena, int64_t, k->n);
     for (int32_t i = 0; i < k->n; i++)
-        order[i] = &k->item[i];
-    qsort(order, (size_t)k->n, sizeof *order, by_size);
-    for (int32_t i = 0; i < k->n; i++) {
-        const PackItem *it = order[i];
-        int64_t at = lowest_gap(placed, i, it);
-        int32_t j = i;
-        for (; j > 0 && placed[j - 1].offset > at; j--)
-            continue;
-        memmove(&placed[j + 1], &placed[j], (size_t)(i - j) * sizeof *placed);
-        placed[j] = (Placed){it->from, it->to, at, at + it->size};
-        offset[it - k->item] = at;
-        height = at + it->size > height ? at + it->size : height;
-    }
-    if (height >= k->height)
-        return;
-    k->height = height;
-    for (int32_t i = 0; i < k->n; i++)
-        k->item[i].offset = offset[i];
+        g.order[i] = &k->item[i];
+    qsort(g.order, (size_t)k->n, sizeof *g.order, by_size);
+    int64_t height = pack_in_order(&g);
+    keep_lower(&g, height);
+    search_orders(&g, height, work);
 }
 
 /* ---- all of it --------------------------------------------------------------------------- */
@@ -100,7 +172,7 @@ static void pack(Pack *k, int64_t work)
     pack_bound(k);
     pack_greedy(k);
     if (k->height > k->bound)
-        large_first(k);
+        large_first(k, 4 * work);
     if (k->height > k->bound)
         pack_search(k, k->bound, work / 4);
     pack_repair(k, work);
