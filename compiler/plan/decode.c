@@ -12,12 +12,16 @@ typedef struct Decoder {
     bool *ran;         /* by node */
     int32_t *last_use; /* by node: position in the order of its last reader */
     int32_t *stack;
+    int64_t cost;
+    bool too_much;        /* it costs more than 62 bits hold */
     VEC(int32_t) run;     /* the schedule */
     VEC(int32_t) passing; /* what ran again since the last node of the order */
 } Decoder;
 
 static void emit(Decoder *d, int32_t v)
 {
+    d->too_much = d->too_much || d->cost > (INT64_C(1) << 62) - d->p->node[v].cost;
+    d->cost += d->too_much ? 0 : d->p->node[v].cost;
     if (d->ran[v])
         vec_push(d->arena, &d->passing, v);
     vec_push(d->arena, &d->run, v);
@@ -89,13 +93,13 @@ static bool decode_order(Decoder *d, const int32_t *order, int32_t moment, Decod
             forget(d, moment);
         if (how == RUN_FOR_EACH)
             drop_passing(d, t);
-        if (d->run.n / MOST_TIMES > p->n)
+        if (d->too_much || d->run.n / MOST_TIMES > p->n)
             return false;
     }
     for (int32_t v = 0; v < p->n; v++)
         if (p->node[v].keep && !d->there[v])
             produce(d, v);
-    return true;
+    return !d->too_much;
 }
 
 Sequence *decode(const Problem *p, const int32_t *order, const KeepSet *keep, DecodeHow how,

@@ -201,7 +201,7 @@ static void climb(Planning *g, Sequence *least)
     Sequence *s = least;
     offer(g, s);
     for (int i = 1; i < RUNGS; i++) {
-        int64_t rung = g->p->pinned + bytes * i / RUNGS;
+        int64_t rung = g->p->pinned + bytes / RUNGS * i + bytes % RUNGS * i / RUNGS;
         if (rung > budget)
             break;
         if (rung <= s->arena)
@@ -222,11 +222,16 @@ static void climb(Planning *g, Sequence *least)
 /* ---- pipeline ----------------------------------------------------------------------------------
  */
 
+static int64_t share_of(const Planning *g, double percent)
+{
+    double bytes = (double)(g->r->store_all - g->p->pinned) * percent / 100;
+    return g->p->pinned + (bytes < 4e18 ? (int64_t)bytes : INT64_C(4000000000000000000));
+}
+
 static int64_t bytes_of(const Planning *g, BudgetAsked asked)
 {
     if (asked.kind == BUDGET_SHARE)
-        return g->p->pinned +
-               (int64_t)((double)(g->r->store_all - g->p->pinned) * asked.share / 100);
+        return share_of(g, asked.share);
     return asked.bytes;
 }
 

@@ -181,7 +181,8 @@ static void remove_run(Slots *x, int32_t v, int32_t slot)
 
 bool slots_add(Slots *x, int32_t v, int32_t slot)
 {
-    if (!has_inputs(x, v, slot))
+    int64_t most = INT64_C(1) << 62;
+    if (!has_inputs(x, v, slot) || x->p->node[v].cost > most - x->cost)
         return false;
     add_run(x, v, slot);
     vec_push(x->arena, &x->change, ((SlotChange){v, slot, true}));
