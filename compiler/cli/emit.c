@@ -352,6 +352,8 @@ int command_plan(Cli *c)
     Arena arena = {0};
     Output out = {.arena = &arena};
     const char *format;
+    if (cli_has(c, OPT_PROBLEM))
+        return plan_problem(c);
     if (cli_has(c, OPT_PLACEMENT))
         return plan_placement(c);
     int status = show_format(c, known, 2, &format);

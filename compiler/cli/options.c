@@ -186,9 +186,10 @@ static int parse_option(Cli *c, int argc, char **argv, int *i)
 
 static int check_operands(const Cli *c)
 {
-    if (cli_has(c, OPT_PLACEMENT)) {
+    const char *instead = cli_has(c, OPT_PROBLEM) ? "problem" : "placement";
+    if (cli_has(c, OPT_PROBLEM) || cli_has(c, OPT_PLACEMENT)) {
         if (c->operand.n > 0)
-            return usage_error(c, "--placement takes the place of a model: what is `%s`?",
+            return usage_error(c, "--%s takes the place of a model: what is `%s`?", instead,
                                c->operand.at[0]);
         return EXIT_OK;
     }
