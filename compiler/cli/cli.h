@@ -72,6 +72,8 @@ int read_options(Cli *c);
 /* Reads the model's source: EXIT_OK and its index, or EXIT_FILE after a message. "-" is
  * standard input. */
 int read_source(Cli *c, const char *path, int32_t *source);
+/* Appends the file's bytes, at most `most` and one; statuses and "-" likewise. */
+int read_text(const char *path, size_t most, Text *t);
 /* Exit status for what has been reported; prints the diagnostics. */
 int finish(Cli *c, bool ok);
 
@@ -109,6 +111,7 @@ int command_build(Cli *c);
 int command_check(Cli *c);
 int command_show(Cli *c);
 int command_plan(Cli *c);
+int plan_problem(Cli *c); /* plan --problem */
 int command_explain(Cli *c);
 int command_run(Cli *c);
 int command_train(Cli *c);

@@ -11,7 +11,8 @@ const Command commands[] = {
      "  gradc show mlp.model --format dot | dot -Tsvg > mlp.svg\n"},
     {"plan", "M.model", "schedule, live ranges and peak memory of each entry", command_plan, 1, 1,
      "  gradc plan mlp.model\n"
-     "  gradc plan mlp.model --entry step --format json\n"},
+     "  gradc plan mlp.model --entry step --format json\n"
+     "  gradc plan --problem graph.json --budget 80% --json\n"},
     {"explain", "E0203 | M.model TENSOR", "what a diagnostic means; why a tensor is kept",
      command_explain, 1, 2,
      "  gradc explain E0203\n"

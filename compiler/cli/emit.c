@@ -352,6 +352,8 @@ int command_plan(Cli *c)
     Arena arena = {0};
     Output out = {.arena = &arena};
     const char *format;
+    if (cli_has(c, OPT_PROBLEM))
+        return plan_problem(c);
     int status = show_format(c, known, 2, &format);
     if (status == EXIT_OK)
         status = compile_to(c, 2, &out);

@@ -129,19 +129,20 @@ int files_commit(Files *f)
     return EXIT_OK;
 }
 
-static bool read_all(FILE *in, Text *t)
+/* One byte more than `most` is enough to see that it is too much. */
+static bool read_all(FILE *in, size_t most, Text *t)
 {
     char buffer[65536];
     size_t k;
     while ((k = fread(buffer, 1, sizeof buffer, in)) > 0) {
         text_put(t, buffer, k);
-        if (t->n > MAX_SOURCE)
-            return true; /* the parser says that it is too large */
+        if (t->n > most)
+            return true;
     }
     return ferror(in) == 0;
 }
 
-int read_source(Cli *c, const char *path, int32_t *source)
+int read_text(const char *path, size_t most, Text *t)
 {
     bool from_stdin = strcmp(path, "-") == 0;
     FILE *in = from_stdin ? stdin : fopen(path, "rb");
@@ -155,15 +156,24 @@ int read_source(Cli *c, const char *path, int32_t *source)
         say("%s: %s", path, strerror(errno));
         return EXIT_FILE;
     }
-    Text t;
-    text_init(&t, &c->cx->perm);
-    bool ok = read_all(in, &t);
+    bool ok = read_all(in, most, t);
     if (!from_stdin)
         fclose(in);
     if (!ok) {
         say("%s: %s", path, strerror(errno));
         return EXIT_FILE;
     }
+    return EXIT_OK;
+}
+
+int read_source(Cli *c, const char *path, int32_t *source)
+{
+    bool from_stdin = strcmp(path, "-") == 0;
+    Text t;
+    text_init(&t, &c->cx->perm);
+    int status = read_text(path, MAX_SOURCE, &t); /* the parser says if it is too large */
+    if (status != EXIT_OK)
+        return status;
     *source = source_add(c->cx, from_stdin ? "<stdin>" : path, t.at, t.n, false);
     return EXIT_OK;
 }
@@ -171,8 +181,14 @@ int read_source(Cli *c, const char *path, int32_t *source)
 static bool is_budget(const Ctx *cx)
 {
     for (int i = 0; i < cx->diag.n; i++)
-        if (cx->diag.at[i]->code == E0601)
+        switch (cx->diag.at[i]->code) {
+        case E0601:
+        case E0611:
+        case E0612:
             return true;
+        default:
+            break;
+        }
     return false;
 }
 

@@ -186,6 +186,12 @@ static int parse_option(Cli *c, int argc, char **argv, int *i)
 
 static int check_operands(const Cli *c)
 {
+    if (cli_has(c, OPT_PROBLEM)) {
+        if (c->operand.n > 0)
+            return usage_error(c, "--problem takes the place of a model: what is `%s`?",
+                               c->operand.at[0]);
+        return EXIT_OK;
+    }
     if (c->operand.n < c->command->min_operands)
         return usage_error(c, "%s needs %s", c->command->name, c->command->operands);
     if (c->operand.n > c->command->max_operands)

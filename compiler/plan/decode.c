@@ -1,0 +1,152 @@
+#include "decode.h"
+
+#include <string.h>
+
+enum { MOST_TIMES = 12 }; /* executions, on average over all nodes */
+
+typedef struct Decoder {
+    const Problem *p;
+    const bool *kept;
+    Arena *arena;
+    bool *there;       /* by node */
+    bool *ran;         /* by node */
+    int32_t *last_use; /* by node: position in the order of its last reader */
+    int32_t *stack;
+    VEC(int32_t) run;     /* the schedule */
+    VEC(int32_t) passing; /* what ran again since the last node of the order */
+} Decoder;
+
+static void emit(Decoder *d, int32_t v)
+{
+    if (d->ran[v])
+        vec_push(d->arena, &d->passing, v);
+    vec_push(d->arena, &d->run, v);
+    d->there[v] = d->ran[v] = true;
+}
+
+static int32_t missing_input(const Decoder *d, int32_t v)
+{
+    const Problem *p = d->p;
+    for (int32_t i = p->input_at[v]; i < p->input_at[v + 1]; i++)
+        if (!d->there[p->input[i]])
+            return p->input[i];
+    return -1;
+}
+
+/* Runs v, after everything that it needs and that is not there. */
+static void produce(Decoder *d, int32_t v)
+{
+    int32_t n = 0;
+    d->stack[n++] = v;
+    while (n > 0) {
+        int32_t input = missing_input(d, d->stack[n - 1]);
+        if (input >= 0)
+            d->stack[n++] = input;
+        else
+            emit(d, d->stack[--n]);
+    }
+}
+
+/* What is not kept after the moment. */
+static void forget(Decoder *d, int32_t moment)
+{
+    const Problem *p = d->p;
+    for (int32_t v = 0; v < p->n; v++)
+        d->there[v] = d->ran[v] && (d->kept[v] || v == moment || !p->node[v].pure);
+}
+
+/* After position t of the order: what ran again and is not read any more goes. */
+static void drop_passing(Decoder *d, int32_t t)
+{
+    int32_t left = 0;
+    for (int32_t i = 0; i < d->passing.n; i++) {
+        int32_t v = d->passing.at[i];
+        if (d->last_use[v] > t)
+            d->passing.at[left++] = v;
+        else
+            d->there[v] = false;
+    }
+    d->passing.n = left;
+}
+
+static void find_last_uses(Decoder *d, const int32_t *order)
+{
+    const Problem *p = d->p;
+    for (int32_t t = 0; t < p->n; t++)
+        for (int32_t i = p->input_at[order[t]]; i < p->input_at[order[t] + 1]; i++)
+            d->last_use[p->input[i]] = t;
+    for (int32_t v = 0; v < p->n; v++)
+        if (p->node[v].keep)
+            d->last_use[v] = p->n;
+}
+
+static bool decode_order(Decoder *d, const int32_t *order, int32_t moment, DecodeHow how)
+{
+    const Problem *p = d->p;
+    for (int32_t t = 0; t < p->n; t++) {
+        produce(d, order[t]);
+        if (order[t] == moment)
+            forget(d, moment);
+        if (how == RUN_FOR_EACH)
+            drop_passing(d, t);
+        if (d->run.n / MOST_TIMES > p->n)
+            return false;
+    }
+    for (int32_t v = 0; v < p->n; v++)
+        if (p->node[v].keep && !d->there[v])
+            produce(d, v);
+    return true;
+}
+
+Sequence *decode(const Problem *p, const int32_t *order, const KeepSet *keep, DecodeHow how,
+                 Arena *out)
+{
+    Arena scratch = {0};
+    Decoder d = {.p = p, .kept = keep->kept, .arena = &scratch};
+    d.there = NEW_ARRAY(&scratch, bool, p->n);
+    d.ran = NEW_ARRAY(&scratch, bool, p->n);
+    d.last_use = NEW_ARRAY(&scratch, int32_t, p->n);
+    d.stack = NEW_ARRAY(&scratch, int32_t, p->n);
+    find_last_uses(&d, order);
+    Sequence *s = NULL;
+    if (decode_order(&d, order, keep->moment, how))
+        s = sequence_of(p, d.run.at, d.run.n, out);
+    arena_free(&scratch);
+    return s;
+}
+
+/* ---- within a budget -------------------------------------------------------------------- */
+
+enum { MOST_TRIES = 12 };
+
+static Sequence *cheaper(Sequence *a, Sequence *b)
+{
+    return a == NULL || b->cost < a->cost ? b : a;
+}
+
+Sequence *decode_within(const Problem *p, const int32_t *order, const KeepSet *keep, int64_t budget,
+                        int64_t *work, Sequence **lowest, Arena *out)
+{
+    Sequence *best = NULL;
+    KeepSet k = *keep;
+    int64_t room = budget;
+    for (int i = 0; i < MOST_TRIES && k.kept != NULL; i++) {
+        int64_t over = INT64_MAX;
+        for (int how = RUN_ONCE_MORE; how <= (int)RUN_FOR_EACH; how++) {
+            Sequence *s = decode(p, order, &k, (DecodeHow)how, out);
+            if (s == NULL)
+                continue;
+            if (lowest != NULL && (*lowest == NULL || s->max_live < (*lowest)->max_live))
+                *lowest = s;
+            if (s->max_live <= budget)
+                best = cheaper(best, s);
+            int64_t above = s->max_live - budget;
+            over = above < over ? above : over;
+        }
+        if (over <= 0 || over == INT64_MAX)
+            break;
+        room -= over / 2 + 1;
+        k.kept = room > 0 && *work >= 0 ? bound_keep(p, keep->moment, room, work, out) : NULL;
+    }
+    return best;
+}
