@@ -151,7 +151,7 @@ bool compile_program(Ctx *cx, const Options *o, Output *out)
     for (int e = 0; e < N_ENTRIES; e++) /* order, live ranges, offsets      */
         if (c[e] != NULL)
             out->plan[e] =
-                lower_entry(cx, p, c[e], model_pinned(out->model), entry_name((EntryKind)e));
+                lower_entry(cx, p, c[e], model_pinned(out->model), entry_name((EntryKind)e), o->budget_bytes);
     lower_finish(p);
     return cx->n_errors == 0 && fits(cx, o, out);
 }

@@ -43,6 +43,7 @@ typedef struct PlanInPlace {
 typedef struct PlanStep {
     const char *label; /* "h.3.attn.c_attn: contract" */
     int32_t group;     /* into the clusters, or -1 */
+    int32_t run;       /* how often the same group has run before */
     int32_t n_reads, n_writes, n_inplace;
     int32_t *read, *write; /* values */
     PlanInPlace *inplace;
@@ -70,6 +71,7 @@ typedef struct Plan {
         lanes_offset;  /* by place(): lane scratch, threads_max * lane_bytes, alive in every step */
     int64_t live_peak; /* most bytes live at a step, whatever their place; with base and lanes */
     int64_t peak;      /* bytes of the block that the entry needs */
+    int64_t least;     /* the smallest peak that is known; set where a budget was asked for */
     int32_t peak_step; /* the first step at which live_peak is reached */
 } Plan;
 

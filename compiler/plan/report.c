@@ -322,6 +322,7 @@ bool plan_fits(Ctx *cx, const Plan *p, int64_t budget_bytes, Span at)
         diag_error(cx, E0601, at, "the budget is %s (%s bytes), but entry `%s` needs %s (%s bytes)",
                    human(a, budget_bytes), exact(a, budget_bytes), text_or(p->entry, "?"),
                    human(a, p->peak), exact(a, p->peak));
-    diag_help(cx, d, "the smallest budget that works is %lld bytes", (long long)p->peak);
+    diag_help(cx, d, "the smallest budget that is found to work is %lld bytes",
+              (long long)(p->least > 0 ? p->least : p->peak));
     return false;
 }
