@@ -322,7 +322,7 @@ void level_plan(Lowering *lo, Level *l, int64_t base)
     plan_liveness(p);
     plan_place(p);
     if (lo->budget > 0 && l->outer == NULL)
-        plan_within(p, lo->budget, &p->least);
+        plan_within(p, lo->budget, &p->least); /* if not, plan_fits() says so */
     check(lo, p, lo->entry);
 }
 

@@ -8,7 +8,15 @@
 
 #include <string.h>
 
-#include "recompute.h"
+#include "place.h"
+#include "polish.h"
+
+enum {
+    RUNGS = 16,
+    LEAST_MOVES = 30000, /* to find the smallest, for each of three starts */
+    RUNG_MOVES = 6000,
+    PLACE_WORK_EACH = 1000000 /* of placing one rung */
+};
 
 typedef struct Within {
     const Plan *p;
@@ -19,6 +27,7 @@ typedef struct Within {
     Problem *problem;
     Plan *best; /* the cheapest within the budget, or NULL */
     int64_t best_cost;
+    int64_t least; /* peak of all that were tried */
 } Within;
 
 static int64_t block_bytes(int64_t bytes)
@@ -33,8 +42,8 @@ static int64_t block_bytes(int64_t bytes)
 static int64_t step_cost(const PlanStep *s)
 {
     const double flops = 50, bytes = 20, call = 50; /* per ns, per ns, ns */
-    double time = s->flops / flops > s->bytes_moved / bytes ? s->flops / flops
-                                                            : s->bytes_moved / bytes;
+    double time =
+        s->flops / flops > s->bytes_moved / bytes ? s->flops / flops : s->bytes_moved / bytes;
     return (int64_t)(time + call);
 }
 
@@ -50,7 +59,8 @@ static int64_t given_bytes(const Plan *p)
 {
     int64_t sum = 0;
     for (int32_t v = 0; v < p->n_values; v++)
-        if (!p->value[v].pinned && (p->value[v].role == ROLE_INPUT || p->value[v].role == ROLE_STAGING))
+        if (!p->value[v].pinned &&
+            (p->value[v].role == ROLE_INPUT || p->value[v].role == ROLE_STAGING))
             sum += block_bytes(p->value[v].bytes);
     return sum;
 }
@@ -121,58 +131,80 @@ static Plan *plan_of(const Within *w, const Sequence *s)
     if (end > 0)
         memcpy(&q->step[s->n], &w->p->step[w->n_pure], sizeof *q->step * (size_t)end);
     plan_liveness(q);
-    plan_place(q);
+    plan_place_effort(q, PLACE_WORK_EACH);
     return q;
 }
 
-/* Keeps the plan if it is within the budget, and cheaper. Returns its peak. */
-static int64_t offer(Within *w, const Sequence *s)
+/* Keeps the plan if it is within the budget, and cheaper. */
+static void offer(Within *w, const Sequence *s)
 {
     Plan *q = plan_of(w, s);
-    if (q->peak <= w->budget && (w->best == NULL || s->cost < w->best_cost)) {
-        w->best = q;
-        w->best_cost = s->cost;
-    }
-    return q->peak;
+    w->least = q->peak < w->least ? q->peak : w->least;
+    if (q->peak > w->budget || (w->best != NULL && s->cost >= w->best_cost))
+        return;
+    w->best = q;
+    w->best_cost = s->cost;
 }
 
 /* ---- search ------------------------------------------------------------------ */
 
-enum { RUNGS = 16 };
-
-/* Budgets of the problem, from the least that is found to storing all. What a rung gives
- * does not depend on the budget that is asked for, and the cheapest one that fits is
- * taken: more bytes never cost more time. */
-static void climb(Within *w, const Recompute *least)
+static const Sequence *smaller(const Sequence *a, const Sequence *b)
 {
-    int64_t low = least->budget, high = least->store_all;
-    for (int i = 1; i < RUNGS; i++) {
-        BudgetAsked asked = {.bytes = low + (high - low) / RUNGS * i};
-        Recompute *r = recompute(w->problem, asked, EFFORT_DEFAULT, w->arena);
-        if (r->plan != NULL)
-            offer(w, r->plan);
+    return b->max_live < a->max_live || (b->max_live == a->max_live && b->cost < a->cost) ? b : a;
+}
+
+/* As few bytes as can be found, whatever the time. */
+static const Sequence *find_least(const Within *w)
+{
+    const Sequence *base = sequence_base(w->problem, w->arena), *least = base;
+    int64_t most = 0;
+    for (int32_t v = 0; v < w->problem->n; v++)
+        if (problem_working_set(w->problem, v) > most)
+            most = problem_working_set(w->problem, v);
+    PolishAim aim = {
+        .budget = most, .enough = INT64_MAX, .moves = LEAST_MOVES, .hot = 3e-2, .cold = 1e-5};
+    for (int i = 0; i < 3 && least->max_live > most; i++) {
+        aim.seed = (uint64_t)i;
+        least = smaller(least, polish(w->problem, i == 0 ? base : least, aim, w->arena));
+    }
+    return least;
+}
+
+/* Schedules for budgets of the problem from the least to storing all. What a rung gives
+ * does not depend on the budget that is asked for, and the cheapest one that fits is
+ * taken: more bytes never cost more time. Each rung begins with the one below. */
+static void climb(Within *w, const Sequence *least, int64_t most)
+{
+    const Sequence *s = least;
+    for (int i = 0; i < RUNGS; i++) {
+        PolishAim aim = {.budget = least->max_live + (most - least->max_live) / RUNGS * i,
+                         .enough = w->problem->cost_base,
+                         .moves = RUNG_MOVES,
+                         .hot = 3e-3,
+                         .cold = 1e-6,
+                         .seed = (uint64_t)i};
+        const Sequence *next = polish(w->problem, s, aim, w->arena);
+        if (next->max_live <= aim.budget && next->cost < s->cost)
+            s = next;
+        offer(w, s);
     }
 }
 
 bool plan_within(Plan *p, int64_t budget, int64_t *least)
 {
     Arena scratch = {0};
-    Within w = {.p = p, .arena = &scratch, .budget = budget};
-    *least = p->peak;
+    Within w = {.p = p, .arena = &scratch, .budget = budget, .least = p->peak};
     if (p->peak <= budget)
         return true;
     find_writers(&w);
     if (w.n_pure > 0) {
         make_problem(&w);
-        Recompute *r = recompute(w.problem, (BudgetAsked){.kind = BUDGET_LEAST}, EFFORT_DEFAULT,
-                                 &scratch);
-        int64_t peak = r->plan == NULL ? p->peak : offer(&w, r->plan);
-        *least = peak < p->peak ? peak : p->peak;
-        if (peak <= budget)
-            climb(&w, r);
+        int64_t all = sequence_base(w.problem, &scratch)->max_live;
+        climb(&w, find_least(&w), all);
     }
     if (w.best != NULL)
         *p = *w.best;
+    *least = w.least;
     arena_free(&scratch);
     return w.best != NULL;
 }
