@@ -50,6 +50,20 @@ void level_place_sources(Lowering *lo, Level *l)
     }
 }
 
+/* Values without elements have no range, and are anywhere. */
+static void place_empty(Lowering *lo, Level *l, int64_t at)
+{
+    for (int32_t v = 0; v < l->values.n; v++) {
+        const PlanValue *value = &l->plan->value[v];
+        Ref r = l->value_ref.at[v];
+        if (r == NONE || value->bytes > 0 || value->pinned)
+            continue;
+        l->buffer_of[v] = lower_buffer(lo->p, value->name, value->role, type_of(l->g, r), at);
+        if (l->value[r] == v)
+            l->place[r].buffer = l->buffer_of[v];
+    }
+}
+
 void level_place_values(Lowering *lo, Level *l, int64_t at)
 {
     const Plan *p = l->plan;
@@ -70,6 +84,7 @@ void level_place_values(Lowering *lo, Level *l, int64_t at)
         if (l->range_buffer[rg->storage] >= 0) /* shared on purpose: one buffer is the owner */
             lo->p->buffer.at[b].storage = l->range_buffer[rg->storage];
     }
+    place_empty(lo, l, at);
 }
 
 /* From step s on, values are where that step stores them. */

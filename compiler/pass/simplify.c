@@ -184,13 +184,24 @@ static bool is_empty_value(const Graph *g, Ref r)
            !const_value(g, r, &value);
 }
 
+/* A sum over nothing. */
+static bool is_empty_sum(const Graph *g, Ref r)
+{
+    if (op_of(g, r) != OP_sum && op_of(g, r) != OP_contract)
+        return false;
+    for (int i = 0; i < node(g, r)->n_args; i++)
+        if (type_elems(type_of(g, arg(g, r, i))) == 0)
+            return true;
+    return false;
+}
+
 /* A simpler value that equals r, or NONE. */
 static Ref simpler(Walk *w, Ref r)
 {
     Graph *g = w->g;
     const Op *op = optab[op_of(g, r)];
     Type t = *type_of(g, r);
-    if (is_empty_value(g, r))
+    if (is_empty_value(g, r) || is_empty_sum(g, r))
         return g_zeros(g, &t);
     Ref s = op->simple == NULL ? NONE : op->simple(g, r);
     if (s == NONE)
