@@ -12,9 +12,9 @@
 #include "polish.h"
 
 enum {
-    RUNGS = 16,
+    RUNGS = 32,
     LEAST_MOVES = 30000, /* to find the smallest, for each of three starts */
-    RUNG_MOVES = 6000,
+    RUNG_MOVES = 3000,
     PLACE_WORK_EACH = 1000000 /* of placing one rung */
 };
 
@@ -36,16 +36,6 @@ static int64_t block_bytes(int64_t bytes)
 }
 
 /* ---- the problem ----------------------------------------------------------- */
-
-/* What a step costs, in nanoseconds of a machine that is the same everywhere: builds do
- * not depend on where they are made. */
-static int64_t step_cost(const PlanStep *s)
-{
-    const double flops = 50, bytes = 20, call = 50; /* per ns, per ns, ns */
-    double time =
-        s->flops / flops > s->bytes_moved / bytes ? s->flops / flops : s->bytes_moved / bytes;
-    return (int64_t)(time + call);
-}
 
 static bool changes_pinned(const Plan *p, const PlanStep *s)
 {
@@ -95,7 +85,7 @@ static void make_problem(Within *w)
     bool *kept = read_at_end(w);
     for (int32_t s = 0; s < w->n_pure; s++) {
         const PlanStep *st = &p->step[s];
-        ProblemNode node = {.name = st->label, .cost = step_cost(st), .pure = true};
+        ProblemNode node = {.name = st->label, .cost = plan_step_cost(st), .pure = true};
         node.scratch = block_bytes(st->workspace);
         for (int32_t i = 0; i < st->n_writes; i++) {
             const PlanValue *v = &p->value[st->write[i]];
