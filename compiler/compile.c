@@ -138,13 +138,19 @@ static Program *new_program(const Output *out)
     return p;
 }
 
+/* What the entry needs at the least, as far as is known. */
+static int64_t needs(const Plan *p)
+{
+    return p->least > 0 ? p->least : p->peak;
+}
+
 static bool fits(Ctx *cx, const Options *o, const Output *out)
 {
     if (o->budget_bytes == 0 || out->program->arena_bytes <= o->budget_bytes)
         return true;
     const Plan *worst = NULL;
     for (int e = 0; e < N_ENTRIES; e++)
-        if (out->plan[e] != NULL && (worst == NULL || out->plan[e]->peak > worst->peak))
+        if (out->plan[e] != NULL && (worst == NULL || needs(out->plan[e]) > needs(worst)))
             worst = out->plan[e];
     return worst != NULL && plan_fits(cx, worst, o->budget_bytes, NO_SPAN);
 }
@@ -169,8 +175,8 @@ bool compile_program(Ctx *cx, const Options *o, Output *out)
     lower_lanes(p, lane_bytes, o->threads_max);
     for (int e = 0; e < N_ENTRIES; e++) /* order, live ranges, offsets      */
         if (c[e] != NULL)
-            out->plan[e] =
-                lower_entry(cx, p, c[e], model_pinned(out->model), entry_name((EntryKind)e));
+            out->plan[e] = lower_entry(cx, p, c[e], model_pinned(out->model),
+                                       entry_name((EntryKind)e), o->budget_bytes);
     lower_finish(p);
     return cx->n_errors == 0 && fits(cx, o, out);
 }

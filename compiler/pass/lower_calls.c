@@ -225,20 +225,20 @@ static void copy_results(Lowering *lo, Level *l, Level *b, Ref scan, const Place
 
 static void call_scan(Lowering *lo, Level *l, Calls *cs, const Group *gr, int step)
 {
-    Level *b = l->body[step];
     const PlanStep *s = &l->plan->step[step];
+    Level *b = l->body[s->group];
     const Attr *at = node(l->g, gr->anchor)->attr;
     int n = count_results(b->g);
     Place *pick = NEW_ARRAY(lo->arena, Place, n), *swap = NEW_ARRAY(lo->arena, Place, n);
     for (int i = 0; i < n; i++) {
         pick[i].buffer = swap[i].buffer = -1;
-        if (i < at[SCAN_CARRIES].i && l->swap[step][i] >= 0)
-            swap[i].buffer = l->buffer_of[l->swap[step][i]];
+        if (i < at[SCAN_CARRIES].i && l->swap[s->group][i] >= 0)
+            swap[i].buffer = l->buffer_of[l->swap[s->group][i]];
         Ref r = pick_of(gr, l->g, i);
         if (r != NONE)
             pick[i] = level_place(lo, l, r);
         else if (i < at[SCAN_CARRIES].i)
-            pick[i] = (Place){.buffer = l->buffer_of[l->carry[step][i]]};
+            pick[i] = (Place){.buffer = l->buffer_of[l->carry[s->group][i]]};
         if (i < at[SCAN_CARRIES].i) {
             Place init = level_place(lo, l, arg(l->g, gr->anchor, i));
             const Buffer *from = &lo->p->buffer.at[init.buffer];

@@ -28,8 +28,8 @@ typedef struct Level {
     int32_t *slot_value;   /* by slot, entry level only */
     VEC(PlanValue) values;
     VEC(Ref) value_ref;
-    struct Level **body; /* by step */
-    int32_t **carry; /* by step of a scan, by carry: the value of one that no pick reads, or -1 */
+    struct Level **body; /* by group */
+    int32_t **carry; /* by group of a scan, by carry: the value of one that no pick reads, or -1 */
     int32_t **swap;  /* likewise: the value that keeps what another carry was, or -1 */
     Ref *result_of;  /* body, by Ref: nonzero if the node is written to result i: i + 1 */
 } Level;
@@ -40,6 +40,7 @@ typedef struct Lowering {
     const Pinned *pin;
     Arena *arena;
     const char *entry;
+    int64_t budget; /* of the block; 0: no limit */
 } Lowering;
 
 typedef struct Calls {

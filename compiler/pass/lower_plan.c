@@ -2,6 +2,8 @@
  * write over. */
 #include "lower_level.h"
 
+#include "../plan/within.h"
+
 Level *level_new(Lowering *lo, Level *outer, const Clusters *c)
 {
     Level *l = NEW(lo->arena, Level);
@@ -13,9 +15,9 @@ Level *level_new(Lowering *lo, Level *outer, const Clusters *c)
     l->place = NEW_ARRAY(lo->arena, Place, n);
     l->value = NEW_ARRAY(lo->arena, int32_t, n);
     l->result_of = NEW_ARRAY(lo->arena, Ref, n);
-    l->body = NEW_ARRAY(lo->arena, Level *, c->order.n);
-    l->carry = NEW_ARRAY(lo->arena, int32_t *, c->order.n);
-    l->swap = NEW_ARRAY(lo->arena, int32_t *, c->order.n);
+    l->body = NEW_ARRAY(lo->arena, Level *, c->group.n);
+    l->carry = NEW_ARRAY(lo->arena, int32_t *, c->group.n);
+    l->swap = NEW_ARRAY(lo->arena, int32_t *, c->group.n);
     for (int i = 0; i < n; i++) {
         l->place[i].buffer = -1;
         l->value[i] = -1;
@@ -249,6 +251,14 @@ static const char *step_label(Lowering *lo, const Level *l, const Group *gr)
 
 static Level *lower_body(Lowering *lo, Level *l, const Group *gr);
 
+static void count_body(PlanStep *s, const Plan *body, double count)
+{
+    for (int32_t i = 0; i < body->n_steps; i++) {
+        s->flops += count * body->step[i].flops;
+        s->bytes_moved += count * body->step[i].bytes_moved;
+    }
+}
+
 static void make_step(Lowering *lo, Level *l, int at)
 {
     const Group *gr = &l->c->group.at[l->c->order.at[at]];
@@ -266,11 +276,12 @@ static void make_step(Lowering *lo, Level *l, int at)
     }
     if (gr->kind == GROUP_SCAN) {
         for (int64_t i = 0; i < attr(l->g, gr->anchor, SCAN_CARRIES)->i; i++) {
-            push_unique(s->write, &s->n_writes, l->carry[at][i]);
-            push_unique(s->write, &s->n_writes, l->swap[at][i]);
+            push_unique(s->write, &s->n_writes, l->carry[s->group][i]);
+            push_unique(s->write, &s->n_writes, l->swap[s->group][i]);
         }
-        l->body[at] = lower_body(lo, l, gr);
-        s->workspace = l->body[at]->plan->peak;
+        const Plan *body = (l->body[s->group] = lower_body(lo, l, gr))->plan;
+        s->workspace = body->peak;
+        count_body(s, body, (double)attr(l->g, gr->anchor, SCAN_COUNT)->i);
     }
 }
 
@@ -302,7 +313,7 @@ void level_plan(Lowering *lo, Level *l, int64_t base)
             if (gr->out.at[j].slot < 0)
                 make_value(lo, l, gr->out.at[j].ref);
         if (gr->kind == GROUP_SCAN)
-            make_carries(lo, l, gr, i);
+            make_carries(lo, l, gr, l->c->order.at[i]);
     }
     for (int i = 0; i < p->n_steps; i++)
         make_step(lo, l, i);
@@ -310,6 +321,8 @@ void level_plan(Lowering *lo, Level *l, int64_t base)
     p->value = l->values.at;
     plan_liveness(p);
     plan_place(p);
+    if (lo->budget > 0 && l->outer == NULL)
+        plan_within(p, lo->budget, &p->least); /* if not, plan_fits() says so */
     check(lo, p, lo->entry);
 }
 

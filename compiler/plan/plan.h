@@ -4,8 +4,7 @@
  * each a run of a group, decides which stored values share storage, and places
  * all of them in the one block. A value may be stored by several steps (computed
  * again), each store opening a live range of its own: recomputation is a scheduling
- * fact, and the structures here already say so; the first planner stores each value
- * once.
+ * fact. within.c makes plans that run steps again, others store each value once.
  *
  * Nothing here sees a Graph or a Kernel: a plan can be made and checked from a file. */
 #ifndef GRADC_PLAN_PLAN_H
@@ -43,6 +42,7 @@ typedef struct PlanInPlace {
 typedef struct PlanStep {
     const char *label; /* "h.3.attn.c_attn: contract" */
     int32_t group;     /* into the clusters, or -1 */
+    int32_t run;       /* how often the same group has run before */
     int32_t n_reads, n_writes, n_inplace;
     int32_t *read, *write; /* values */
     PlanInPlace *inplace;
@@ -70,6 +70,7 @@ typedef struct Plan {
         lanes_offset;  /* by place(): lane scratch, threads_max * lane_bytes, alive in every step */
     int64_t live_peak; /* most bytes live at a step, whatever their place; with base and lanes */
     int64_t peak;      /* bytes of the block that the entry needs */
+    int64_t least;     /* the smallest peak that was found; 0: none was looked for */
     int32_t peak_step; /* the first step at which live_peak is reached */
 } Plan;
 
@@ -95,6 +96,12 @@ const char *plan_check(const Plan *p, Arena *scratch);
  * what is live at that step; p->peak less live_peak are holes. */
 void plan_by_role(const Plan *p, int32_t step, int64_t bytes[N_ROLES]);
 
+/* What a step is predicted to take, in nanoseconds of a machine that is the same everywhere,
+ * so that plans do not depend on where they are made; and all steps, with those that run
+ * again or without. */
+int64_t plan_step_cost(const PlanStep *s);
+int64_t plan_cost(const Plan *p, bool with_again);
+
 /* Text: schedule with lifetimes, peak by role, the ten largest values; the JSON
  * has all of it. Lines of origins are given where `cx` has their sources (NULL: none). */
 void plan_print(const Ctx *cx, const Plan *p, bool schedule, Text *to);
@@ -102,7 +109,8 @@ void plan_json(const Ctx *cx, const Plan *p, Text *to);
 
 /* Whether the entry runs in `budget_bytes` (0 or less: no limit).
  * fails: false, after reporting both figures: the budget (set at `at`, or NO_SPAN) and the
- *        smallest that works. Of several entries, ask about the one with the largest peak. */
+ *        smallest that is found to work. Of several entries, ask about the one with the largest
+ * peak. */
 bool plan_fits(Ctx *cx, const Plan *p, int64_t budget_bytes, Span at);
 
 #endif

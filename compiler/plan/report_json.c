@@ -66,6 +66,8 @@ static void put_step(const Plan *p, int32_t s, int64_t live, Text *to)
     text_add(to, "    {");
     put_string(to, "label", step->label);
     put_comma(to);
+    put_int(to, "run", step->run);
+    put_comma(to);
     put_int(to, "live", live);
     put_comma(to);
     put_list(to, "reads", step->read, step->n_reads);
@@ -134,6 +136,10 @@ static void put_head(const Plan *p, Text *to)
     put_string(to, "entry", p->entry);
     text_add(to, ",\n  ");
     put_int(to, "peak", p->peak);
+    text_add(to, ",\n  ");
+    put_int(to, "cost_ns", plan_cost(p, true));
+    text_add(to, ",\n  ");
+    put_int(to, "cost_once_ns", plan_cost(p, false));
     text_add(to, ",\n  ");
     put_int(to, "live_peak", p->live_peak);
     text_add(to, ",\n  ");

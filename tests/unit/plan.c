@@ -394,10 +394,12 @@ END_TEST
 START_TEST(the_json_has_all_of_it)
 {
     static const char *const part[] = {
-        "{\n  \"entry\": \"step\",\n  \"peak\": 3263104,\n  \"live_peak\": 3263104,\n",
+        "{\n  \"entry\": \"step\",\n  \"peak\": 3263104,\n  \"cost_ns\": ",
+        "  \"live_peak\": 3263104,\n",
         "  \"peak_step\": 3,\n  \"holes\": 0,\n",
         "\"parameters\": 4000, ",
-        "    {\"label\": \"h: contract\", \"live\": 3158976, \"reads\": [1, 0], \"writes\": [2], ",
+        "    {\"label\": \"h: contract\", \"run\": 0, \"live\": 3158976, \"reads\": [1, 0], "
+        "\"writes\": [2], ",
         "\"frees\": [], \"workspace\": 0, ",
         "\"flops\": 1000000, \"bytes_moved\": 0, \"guarded\": false}",
         "    {\"name\": \"h.relu\", \"role\": \"activations\", \"bytes\": 3145728, ",
