@@ -170,18 +170,11 @@ static void large_first(Pack *k, int64_t work)
 static void pack(Pack *k, int64_t work)
 {
     pack_bound(k);
-    pack_greedy(k);
+    pack_quick(k);
     if (k->height > k->bound)
         large_first(k, 4 * work);
     if (k->height > k->bound)
-        pack_search(k, k->bound, work / 4);
-    pack_repair(k, work);
-    int64_t low = k->bound;
-    for (int i = 0; i < 6 && k->height > low; i++) {
-        int64_t target = low + (k->height - low) / 2;
-        if (pack_search(k, target, work / 16) != PACK_FOUND)
-            low = target + 1;
-    }
+        pack_lowest(k, work, 1);
 }
 
 void sequence_place(const Problem *p, Sequence *s, int64_t work, Arena *out)
