@@ -192,7 +192,8 @@ static Ref finite_ref(const Graph *g)
 Plan *lower_entry(Ctx *cx, Program *p, const Clusters *c, const Pinned *pin, const char *entry,
                   int64_t budget)
 {
-    Lowering lo = {.cx = cx, .p = p, .pin = pin, .arena = p->arena, .entry = entry, .budget = budget};
+    Lowering lo = {
+        .cx = cx, .p = p, .pin = pin, .arena = p->arena, .entry = entry, .budget = budget};
     Level *l = level_new(&lo, NULL, c);
     level_slots(&lo, l);
     level_plan(&lo, l, entry_base(p));

@@ -68,8 +68,8 @@ budgets() {
         return
     fi
     check "$name: $((least - 1)) bytes are refused" refused $((least - 1)) "$@"
-    for part in 0 3 6; do
-        limit=$((least + (all - least) / 8 * part))
+    for part in 0 5; do
+        limit=$((least + (all - least) * part / 8))
         check "$name within $limit bytes" kept "$limit" "$@"
     done
     echo "$name: $all bytes, at least $least"
