@@ -31,7 +31,8 @@ int main(int argc, char **argv)
         cx.dump_to = stdout;
         status = c.command->run(&c);
     }
-    if (fflush(stdout) != 0 && status == EXIT_OK) {
+    bool written = fflush(stdout) == 0 && ferror(stdout) == 0;
+    if (!written && status == EXIT_OK) {
         say("cannot write to standard output");
         status = EXIT_FILE;
     }

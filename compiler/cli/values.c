@@ -51,6 +51,24 @@ static void put(const gradc_tensor *t, void *data, int64_t i, double x)
     }
 }
 
+/* The number is one of the input's type. */
+static bool fits(const gradc_tensor *t, double x)
+{
+    const double two63 = 9223372036854775808.0;
+    switch (t->dtype) {
+    case GRADC_I32:
+        return x == floor(x) && x >= INT32_MIN && x <= INT32_MAX;
+    case GRADC_I64:
+        return x == floor(x) && x >= -two63 && x < two63;
+    case GRADC_U8:
+        return x == floor(x) && x >= 0 && x <= UINT8_MAX;
+    case GRADC_BOOL:
+        return x == 0 || x == 1;
+    default:
+        return true;
+    }
+}
+
 double value_at(const gradc_tensor *t, const void *data, int64_t i)
 {
     switch (t->dtype) {
@@ -128,6 +146,11 @@ static int fill_numbers(Values *v, int32_t i, const char *s)
         double x = strtod(s, &end);
         if (end == s || (*end != 0 && *end != ',')) {
             say("--in %s: `%s` is not a number", t->name, s);
+            return EXIT_INPUT;
+        }
+        if (!fits(t, x)) {
+            say("--in %s: %.*s is not a number of type %s", t->name, (int)(end - s), s,
+                gradc_dtype_name(t->dtype));
             return EXIT_INPUT;
         }
         if (n < t->elems)

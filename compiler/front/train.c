@@ -161,6 +161,13 @@ static void read_accumulate(Reader *r, const Setting *s)
                  "a step has 1 to %d micro-batches, and this is "
                  "%lld",
                  MOST, (long long)n);
+    else if (n > 1 && r->b->m->batch == 0)
+        diag_help(r->b->cx,
+                  complain(r->b, E0504, s->span,
+                           "micro-batches are parts of a batch, and `%s` has no argument `batch`",
+                           r->b->m->item->name.text),
+                  "write `model %s(batch = 4)`, with `batch` as the first size of its inputs",
+                  r->b->m->item->name.text);
     else
         r->t->accumulate = n;
 }

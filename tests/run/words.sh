@@ -1,0 +1,47 @@
+#!/bin/sh
+# What a user gets for a number, a file or an output that can't be right.
+#
+#   sh tests/run/words.sh GRADC
+set -u
+gradc=${1:-build/gradc}
+scratch=$(mktemp -d) || exit 3
+trap 'rm -rf "$scratch"' EXIT
+passed=0 failed=0
+
+# says STATUS WORDS COMMAND...: how it ends, and what it says on standard error.
+says() {
+    wanted=$1 words=$2
+    shift 2
+    "$@" >"${out:-$scratch/out}" 2>"$scratch/err"
+    status=$?
+    if [ "$status" -eq "$wanted" ] && { [ -z "$words" ] || grep -qF -- "$words" "$scratch/err"; }; then
+        passed=$((passed + 1))
+    else
+        echo "FAILED: $*: status $status instead of $wanted, and not \`$words\`:"
+        cat "$scratch/err"
+        failed=$((failed + 1))
+    fi
+}
+
+cat >"$scratch/m.model" <<'E1'
+model m {
+    input i : i32[2]
+    input k : i64 in 0..3
+    param w : f32 = 1
+    loss w * cast(sum(i), f32)
+}
+E1
+says 0 "" "$gradc" run "$scratch/m.model" --in i=-2147483648,2147483647 --in k=2
+says 1 "--in i: 1.5 is not a number of type i32" "$gradc" run "$scratch/m.model" --in i=1.5,2
+says 1 "--in i: 2147483648 is not a number of type i32" \
+    "$gradc" run "$scratch/m.model" --in i=1,2147483648
+says 1 "--in k: 1e30 is not a number of type i64" "$gradc" run "$scratch/m.model" --in k=1e30
+says 1 "--in k: nan is not a number of type i64" "$gradc" run "$scratch/m.model" --in k=nan
+# More than a buffer of output, and less.
+if [ -c /dev/full ]; then
+    out=/dev/full
+    says 3 "cannot write to standard output" "$gradc" show examples/fashion.model
+    says 3 "cannot write to standard output" "$gradc" --version
+fi
+echo "passed=$passed failed=$failed skipped=0"
+[ "$failed" -eq 0 ]
