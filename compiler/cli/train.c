@@ -1,10 +1,12 @@
 /* gradc train: compile in memory and train now. */
 #include "feed.h"
 
+#include <errno.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 typedef struct Train {
     Cli *c;
@@ -261,10 +263,32 @@ static int train(Train *t)
     return status;
 }
 
+/* A run of hours shall not end in a checkpoint that can't be written. */
+static int check_checkpoint(Cli *c)
+{
+    const char *path = cli_value(c, OPT_CHECKPOINT, NULL);
+    struct stat st;
+    if (path == NULL)
+        return EXIT_OK;
+    if (stat(path, &st) == 0 && !S_ISREG(st.st_mode)) {
+        say("--checkpoint %s: this is not a regular file", path);
+        return EXIT_FILE;
+    }
+    const char *slash = strrchr(path, '/');
+    const char *folder =
+        slash == NULL ? "." : arena_strndup(&c->cx->perm, path, (size_t)(slash - path + 1));
+    if (access(folder, W_OK | X_OK) == 0)
+        return EXIT_OK;
+    say("--checkpoint %s: %s: %s", path, folder, strerror(errno));
+    return EXIT_FILE;
+}
+
 int command_train(Cli *c)
 {
     Session s;
     int status = cli_has(c, OPT_DATA) ? EXIT_OK : usage_error(c, "train needs --data");
+    if (status == EXIT_OK)
+        status = check_checkpoint(c);
     if (status != EXIT_OK)
         return status;
     status = session_open(c, &s, false);

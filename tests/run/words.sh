@@ -37,6 +37,11 @@ says 1 "--in i: 2147483648 is not a number of type i32" \
     "$gradc" run "$scratch/m.model" --in i=1,2147483648
 says 1 "--in k: 1e30 is not a number of type i64" "$gradc" run "$scratch/m.model" --in k=1e30
 says 1 "--in k: nan is not a number of type i64" "$gradc" run "$scratch/m.model" --in k=nan
+# Before anything is read or trained.
+says 3 "/nonexistent/: No such file or directory" "$gradc" train examples/line.model \
+    --data x=no.npy --checkpoint /nonexistent/c.gck
+says 3 "--checkpoint /dev/null: this is not a regular file" "$gradc" train examples/line.model \
+    --data x=no.npy --checkpoint /dev/null
 # More than a buffer of output, and less.
 if [ -c /dev/full ]; then
     out=/dev/full
