@@ -14,8 +14,9 @@ const Command commands[] = {
      "  gradc plan mlp.model --entry step --format json\n"
      "  gradc plan --problem graph.json --budget 80% --json\n"
      "  gradc plan --placement buffers.csv --capacity 1MiB -o offsets.csv\n"},
-    {"explain", "E0203 | M.model TENSOR", "what a diagnostic means; why a tensor is kept",
-     command_explain, 1, 2,
+    {"explain", "E0203 | nn.linear | M.model TENSOR",
+     "what a diagnostic means; a definition of the library; why a tensor is kept", command_explain,
+     1, 2,
      "  gradc explain E0203\n"
      "  gradc explain mlp.model logits\n"},
     {"run", "M.model", "compile in memory and evaluate once", command_run, 1, 1,

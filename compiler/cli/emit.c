@@ -370,8 +370,13 @@ int command_plan(Cli *c)
 static int explain_code(Cli *c, const char *id)
 {
     Code code = code_find(id);
+    const char *definition = code == N_CODES ? library_definition(c->cx, id) : NULL;
+    if (definition != NULL) {
+        printf("%s\n", definition);
+        return EXIT_OK;
+    }
     if (code == N_CODES)
-        return usage_error(c, "there is no diagnostic %s", id);
+        return usage_error(c, "there is no diagnostic and no definition of the library `%s`", id);
     printf("%s: %s\n\n%s", code_id(code), code_title(code), code_explanation(code));
     return EXIT_OK;
 }

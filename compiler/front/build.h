@@ -48,6 +48,10 @@ Graph *build_accumulate(Ctx *cx, Model *m, Graph *g);
  * ROOT_GRADIENTs become guarded ROOT_ASSIGNs. fails: false, after reporting. */
 bool build_update(Ctx *cx, Model *m, Graph *g);
 
+/* The text of a definition of the standard library, with the comment above it: `nn.linear`,
+ * or a name of `prelude` alone. In cx->perm; NULL: there is none. */
+const char *library_definition(Ctx *cx, const char *name);
+
 /* grammar/functions.md: the functions that gradc knows. */
 void functions_manual(Text *to);
 

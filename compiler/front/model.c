@@ -143,6 +143,40 @@ static Module *library_module(Model *m, const char *name)
     return NULL;
 }
 
+/* From the comment lines above `at` on. */
+static size_t comment_start(const char *text, size_t at)
+{
+    while (at > 0) {
+        size_t line = at - 1;
+        while (line > 0 && text[line - 1] != '\n')
+            line--;
+        if (text[line] != '#')
+            break;
+        at = line;
+    }
+    return at;
+}
+
+const char *library_definition(Ctx *cx, const char *name)
+{
+    const char *dot = strchr(name, '.'), *own = dot == NULL ? name : dot + 1;
+    const char *file =
+        dot == NULL ? "prelude" : arena_strndup(&cx->perm, name, (size_t)(dot - name));
+    for (const LibraryFile *f = library_file; f->name != NULL; f++) {
+        if (strcmp(f->name, file) != 0)
+            continue;
+        const Ast *ast = parse(cx, source_add(cx, f->name, f->text, f->bytes, true));
+        for (int i = 0; ast != NULL && i < ast->item.n; i++) {
+            const Item *item = ast->item.at[i];
+            if (item->kind == ITEM_USE || strcmp(item->name.text, own) != 0)
+                continue;
+            size_t from = comment_start(f->text, (size_t)item->span.from);
+            return arena_strndup(&cx->perm, f->text + from, (size_t)item->span.to - from);
+        }
+    }
+    return NULL;
+}
+
 /* `use NAME`: NAME.model in the folder of the file that says so. */
 static const char *beside(Ctx *cx, int32_t source, const char *name)
 {

@@ -37,6 +37,9 @@ says 1 "--in i: 2147483648 is not a number of type i32" \
     "$gradc" run "$scratch/m.model" --in i=1,2147483648
 says 1 "--in k: 1e30 is not a number of type i64" "$gradc" run "$scratch/m.model" --in k=1e30
 says 1 "--in k: nan is not a number of type i64" "$gradc" run "$scratch/m.model" --in k=nan
+says 0 "" "$gradc" explain nn.linear
+grep -q '^block linear(x, out' "$scratch/out" || says 0 "block linear" cat "$scratch/out"
+says 2 "no definition of the library" "$gradc" explain nn.nothing
 # Before anything is read or trained.
 says 3 "/nonexistent/: No such file or directory" "$gradc" train examples/line.model \
     --data x=no.npy --checkpoint /nonexistent/c.gck
