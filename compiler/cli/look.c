@@ -116,13 +116,24 @@ static int inspect_array(Cli *c, const char *path, Text *t)
     return EXIT_OK;
 }
 
+/* Weights and checkpoints of any name: a length of 8 bytes, then a JSON object. */
+static bool looks_like_tensors(const char *path)
+{
+    unsigned char head[9];
+    FILE *f = fopen(path, "rb");
+    if (f == NULL)
+        return false;
+    bool whole = fread(head, 1, sizeof head, f) == sizeof head;
+    fclose(f);
+    return whole && head[8] == '{' && head[5] == 0 && head[6] == 0 && head[7] == 0;
+}
+
 int command_inspect(Cli *c)
 {
     const char *path = c->operand.at[0];
     Text t;
     text_init(&t, &c->cx->perm);
-    bool tensors =
-        ends_with(path, ".safetensors") || ends_with(path, ".gck") || ends_with(path, ".gck.prev");
+    bool tensors = ends_with(path, ".safetensors") || looks_like_tensors(path);
     int status = tensors ? inspect_tensors(c, path, &t) : inspect_array(c, path, &t);
     if (status == EXIT_OK)
         fputs(t.at, stdout);

@@ -203,14 +203,14 @@ static int evaluate(Cli *c, Session *s, Values *in, Values *out, Gradients *g)
         *g = read_gradients(&s->arena, s);
         return EXIT_OK;
     }
-    if (m->grad != NULL && cli_has(c, OPT_GRADS_OUT)) {
+    if (m->step == NULL)
+        return usage_error(c, "--step: the model has no `train` section");
+    if (m->grad != NULL) { /* a step has no gradients left */
         int st = m->grad(s->handle, in->block, out->block);
         if (st != GRADC_OK)
             return session_failed(s, "grad", st);
         *g = read_gradients(&s->arena, s);
     }
-    if (m->step == NULL)
-        return usage_error(c, "--step: the model has no `train` section");
     int st = m->step(s->handle, in->block, out->block);
     return st == GRADC_OK ? EXIT_OK : session_failed(s, "step", st);
 }

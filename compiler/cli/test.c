@@ -84,7 +84,7 @@ static void compare(Check *k, const char *name, double got, double want)
 {
     double error = fabs(got - want) / fmax(k->global_norm, 1e-12);
     k->checks++;
-    if (error > k->worst) {
+    if (!(error <= k->worst)) { /* NaN is the worst */
         k->worst = error;
         k->worst_name = name;
     }

@@ -40,6 +40,20 @@ says 1 "--in k: nan is not a number of type i64" "$gradc" run "$scratch/m.model"
 says 0 "" "$gradc" explain nn.linear
 grep -q '^block linear(x, out' "$scratch/out" || says 0 "block linear" cat "$scratch/out"
 says 2 "no definition of the library" "$gradc" explain nn.nothing
+# A step says what its gradients were; a file of tensors may have any name.
+cat >"$scratch/t.model" <<'E1'
+model m {
+    param w : f32[2] = [1, 2]
+    loss sum(w^2)
+}
+train m {
+    optimizer sgd(lr = 0.5)
+}
+E1
+says 0 "" "$gradc" run "$scratch/t.model" --step --weights-out "$scratch/some.thing"
+grep -q '^d w  *\[2, 4\]' "$scratch/out" || says 0 "d w [2, 4]" cat "$scratch/out"
+says 0 "" "$gradc" inspect "$scratch/some.thing"
+grep -q '^w  *f32\[2\]  0 \.\. 0' "$scratch/out" || says 0 "w f32[2]" cat "$scratch/out"
 # Before anything is read or trained.
 says 3 "/nonexistent/: No such file or directory" "$gradc" train examples/line.model \
     --data x=no.npy --checkpoint /nonexistent/c.gck
