@@ -86,7 +86,9 @@ int session_open(Cli *c, Session *s, bool wants_grad)
 
 int session_failed(const Session *s, const char *what, int status)
 {
-    const char *text = s->handle != NULL ? s->model->error(s->handle) : NULL;
+    /* init leaves the names of what the processor lacks in the block */
+    const void *from = s->handle != NULL ? s->handle : status == GRADC_CPU ? s->block : NULL;
+    const char *text = from != NULL ? s->model->error(from) : NULL;
     if (text == NULL || *text == 0)
         text = gradc_strerror(status);
     say("%s: %s", what, text);

@@ -54,6 +54,9 @@ says 0 "" "$gradc" run "$scratch/t.model" --step --weights-out "$scratch/some.th
 grep -q '^d w  *\[2, 4\]' "$scratch/out" || says 0 "d w [2, 4]" cat "$scratch/out"
 says 0 "" "$gradc" inspect "$scratch/some.thing"
 grep -q '^w  *f32\[2\]  0 \.\. 0' "$scratch/out" || says 0 "w f32[2]" cat "$scratch/out"
+if grep -q '^flags' /proc/cpuinfo 2>/dev/null && ! grep -q avx512f /proc/cpuinfo; then
+    says 1 "lacks avx512f" "$gradc" run "$scratch/t.model" --cpu x86-64-v4
+fi
 # Before anything is read or trained.
 says 3 "/nonexistent/: No such file or directory" "$gradc" train examples/line.model \
     --data x=no.npy --checkpoint /nonexistent/c.gck
