@@ -183,6 +183,8 @@ static bool store_integer(int32_t dtype, void *out, int64_t i, Element x)
         if (!(x.real >= -0x1p63 && x.real < 0x1p63))
             return false;
         v = (int64_t)x.real;
+        if ((double)v != x.real)
+            return false;
     }
     if (dtype == GRADC_U8) {
         ((uint8_t *)out)[i] = (uint8_t)v;

@@ -156,8 +156,8 @@ GRADC_API int gradc_array_rows(const gradc_array *a, int64_t first, int64_t coun
 GRADC_API int gradc_array_columns(const gradc_array *a, int64_t first, int64_t count,
                                   gradc_array *out, gradc_error *e);
 
-/* Copy in another dtype. Float to integer rounds toward zero and fails with GRADC_RANGE, naming the
- * element, where the value is NaN or does not fit; integer to integer the same; to bool is != 0;
+/* Copy in another dtype. Float to integer fails with GRADC_RANGE, naming the element, where the
+ * value is not whole or does not fit; integer to integer the same; to bool is != 0;
  * to narrower floats rounds to nearest even. */
 GRADC_API int gradc_array_cast(const gradc_array *a, int32_t dtype, gradc_array *out,
                                gradc_error *e);

@@ -155,7 +155,7 @@ START_TEST(casts)
 {
     gradc_array a = make(GRADC_F64, 1, 5, 0), b;
     gradc_error e;
-    double v[5] = {0, -1.9, 255.5, 3e9, NAN};
+    double v[5] = {0, -2, 255, 3e9, NAN}, part[5] = {0, 1, 2, 2.5, 3};
     memcpy(a.data, v, sizeof v);
     ck_assert_int_eq(gradc_array_cast(&a, GRADC_I64, &b, &e), GRADC_RANGE);
     ck_assert(e.position == 4 && b.data == NULL);
@@ -171,9 +171,14 @@ START_TEST(casts)
         gradc_array c;
         ck_assert_int_eq(gradc_array_cast(&b, GRADC_F64, &c, &e), GRADC_OK);
         ck_assert(isnan(((double *)c.data)[4]) && ((double *)c.data)[0] == 0);
-        ck_assert(fabs(((double *)c.data)[1] + 1.9) < 0.01);
+        ck_assert(fabs(((double *)c.data)[1] + 2) < 0.01);
         gradc_array_free(&b);
         gradc_array_free(&c);
+    }
+    memcpy(a.data, part, sizeof part);
+    for (int32_t d = GRADC_I32; d <= GRADC_U8; d++) { /* nothing is cut */
+        ck_assert_int_eq(gradc_array_cast(&a, d, &b, &e), GRADC_RANGE);
+        ck_assert_int_eq(e.position, 3);
     }
     gradc_array_free(&a);
     a = make(GRADC_I64, 1, 4, 0);
