@@ -177,17 +177,16 @@ static int64_t row_elems(const Input *in)
     return in->rows > 0 ? in->elems / in->rows : 0;
 }
 
-/* Rows of a full call of the entry that find_reads() has looked at. */
-static int64_t full_rows(const Judge *j)
+/* Rows of a full call of the entry that find_reads() has looked at, however few it reads. */
+static int64_t full_rows(const Judge *j, const Entry *e)
 {
-    int64_t rows = 0;
+    int64_t rows = program_rows(j->p, e);
     for (int i = 0; i < j->p->input.n; i++) {
         int64_t each = row_elems(&j->p->input.at[i]);
         int64_t n = each > 0 ? (j->reads[i] + each - 1) / each : 0;
         rows = n > rows ? n : rows;
     }
-    int64_t batch = j->p->batch_rows; /* once, or once for each micro-batch */
-    return rows > 0 && batch > 0 ? (rows + batch - 1) / batch * batch : batch;
+    return rows;
 }
 
 /* Elements of an input that the caller must have, when `rows` rows are valid. */
@@ -345,7 +344,7 @@ int judge_run(Judge *j, const char *entry, const void *const *in, int64_t rows)
     const int64_t last[MAX_LOOP_DEPTH] = {0};
     memset(j->reads, 0, (size_t)j->p->input.n * sizeof *j->reads);
     find_reads(j, e->call, e->n_calls, 0, last);
-    int64_t full = full_rows(j);
+    int64_t full = full_rows(j, e);
     rows = rows == 0 ? full : rows;
     if (rows > full || (rows < full && j->p->rows < 0))
         return RUN_BAD_ARGUMENT;

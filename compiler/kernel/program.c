@@ -37,6 +37,12 @@ const Entry *program_entry(const Program *p, const char *name)
     return NULL;
 }
 
+int64_t program_rows(const Program *p, const Entry *e)
+{
+    bool all = strcmp(e->name, "grad") == 0 || strcmp(e->name, "step") == 0;
+    return all && p->accumulate > 1 ? p->batch_rows * p->accumulate : p->batch_rows;
+}
+
 static void print_buffer(const Program *p, int32_t i, Text *to)
 {
     const Buffer *b = &p->buffer.at[i];

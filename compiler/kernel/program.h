@@ -151,6 +151,8 @@ typedef struct Caps {
 int32_t program_kernel(Program *p, Kernel *k);
 /* "init", "eval", "grad" or "step"; NULL: the program has none. */
 const Entry *program_entry(const Program *p, const char *name);
+/* Rows of a full call: those of a batch, or of all micro-batches. 0: there is no batch. */
+int64_t program_rows(const Program *p, const Entry *e);
 
 /* Buffers, entries with their calls, then the kernels: `--emit kernels`. */
 void program_print(const Program *p, Text *to);

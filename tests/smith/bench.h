@@ -38,9 +38,9 @@ bool bench_open(Bench *b, const char *text, bool loud);
 /* derive.c: the text with f64 in place of halves, and of f32 too where `all`; in `a`. */
 const char *twin_text(Arena *a, const char *text, bool all);
 /* step.c: a step of the judge, which is in the wide mode and past `init`, against the graph
- * of the step. The program is in double. */
+ * of the step. The program is in double. `signs`: the optimizer takes signs of gradients. */
 void check_step(const Program *p, const Graph *g, int n_slots, Judge *judge, const void **in,
-                Verdict *v);
+                bool signs, Verdict *v);
 /* derive.c: the gradients of the model by other means. */
 void check_derivatives(const char *text, uint64_t seed, Verdict *v);
 

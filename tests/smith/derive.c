@@ -267,7 +267,7 @@ static void check_twin(const char *text, uint64_t seed, bool all, Verdict *v)
     find_places(d);
     if (all && d->out.graph[ENTRY_STEP] != NULL && start(d, K_WIDE))
         check_step(d->p, d->out.graph[ENTRY_STEP], model_pinned(d->out.model)->slot.n, d->judge,
-                   d->in, v);
+                   d->in, strstr(text, "optimizer lion(") != NULL, v);
     if (d->n > 0)
         check_forward(d, all ? 1e-10 : 1e-6);
     if (d->n > 0 && all && v->fault == FAULT_NONE)

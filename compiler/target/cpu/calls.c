@@ -62,8 +62,8 @@ int64_t model_uses(const Program *p, const Entry *e, Use *use)
         if (b->role == ROLE_STAGING && b->offset >= 0 && b->elems >= use[b->input].reads)
             use[b->input].staging = b->offset;
     }
-    int64_t batch = p->batch_rows; /* once, or once for each micro-batch */
-    return rows > 0 && batch > 0 ? (rows + batch - 1) / batch * batch : batch;
+    int64_t full = program_rows(p, e); /* however few of them it reads */
+    return rows > full ? rows : full;
 }
 
 /* ---- addresses ------------------------------------------------------------------------ */
