@@ -62,6 +62,7 @@ int main(int argc, char **argv)
 {
     if (argc == 2 && strcmp(argv[1], "--list") == 0)
         return list();
+    setenv("CK_DEFAULT_TIMEOUT", "60", 0); /* seconds; machines are shared */
     SRunner *runner = choose(argc - 1, argv + 1);
     if (runner == NULL)
         return 2;
