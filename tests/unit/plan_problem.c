@@ -409,6 +409,8 @@ static const char *break_plan(Broken *x, int how)
         c->n = 7;
         x->node[6] = 1;
         x->retain[6] = 6;
+        x->offset[6] = x->offset[1];
+        x->scratch[6] = -1;
         return "node 4 (`e`) is not there at the end";
     case 8:
         c->n = 5;
@@ -509,7 +511,7 @@ static const char *break_plan(Broken *x, int how)
 START_TEST(broken_plans_are_refused)
 {
     Arena a = {0};
-    Broken x;
+    Broken x = {0};
     const Problem *p = chain(&a);
     right_plan(&x);
     ck_assert_msg(check_sequence(p, &x.c, &a) == NULL, "%s", check_sequence(p, &x.c, &a));
