@@ -1,6 +1,6 @@
 #!/bin/sh
 # The large counts, which take hours: each part is a stage of tests/stages with
-# other numbers. Prints a summary; its last complete output is tests/full.txt.
+# other numbers. Prints a summary; the last output, of all or of its parts, is tests/full.txt.
 #
 #   sh tests/full.sh                  everything, one shard
 #   SHARD=1/4 sh tests/full.sh        a quarter of it: its own seeds, a share of the counts
