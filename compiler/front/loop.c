@@ -7,7 +7,7 @@
 enum { MAX_CARRIES = 64, MAX_SEQUENCES = 64 };
 
 /* One scan under construction. */
-typedef struct Scan {
+typedef struct ScanForm {
     const Expr *e;
     int axis;
     bool down;
@@ -16,7 +16,7 @@ typedef struct Scan {
     const Arg *carry[MAX_CARRIES];
     Ref given[MAX_CARRIES + MAX_SEQUENCES + 1]; /* carries, sequences, index: around */
     Level level;
-} Scan;
+} ScanForm;
 
 /* ---- what goes in -------------------------------------------------------- */
 
@@ -33,14 +33,14 @@ static const Arg *option(const Expr *e, const char *name)
     return NULL;
 }
 
-static bool read_reverse(Build *b, Scan *s)
+static bool read_reverse(Build *b, ScanForm *s)
 {
     const Arg *a = option(s->e, "reverse");
     return a == NULL || want_bool(b, eval(b, a->value), a->span, "`reverse`", &s->down);
 }
 
 /* from .. to: the sequence is the numbers. */
-static bool range_sequence(Build *b, Scan *s)
+static bool range_sequence(Build *b, ScanForm *s)
 {
     const Expr *e = s->e;
     int64_t from, to;
@@ -80,7 +80,7 @@ static Ref front(Graph *g, Ref x, int axis)
     return g_transpose(g, x, perm);
 }
 
-static bool one_sequence(Build *b, Scan *s, const Value *v, int i)
+static bool one_sequence(Build *b, ScanForm *s, const Value *v, int i)
 {
     Span where = s->e->scan.over->span;
     Ref x = want_tensor(b, v, where, F32);
@@ -107,7 +107,7 @@ static bool one_sequence(Build *b, Scan *s, const Value *v, int i)
     return true;
 }
 
-static bool read_sequences(Build *b, Scan *s)
+static bool read_sequences(Build *b, ScanForm *s)
 {
     const Expr *e = s->e;
     if (e->scan.to != NULL)
@@ -128,7 +128,7 @@ static bool read_sequences(Build *b, Scan *s)
     return true;
 }
 
-static bool count_carries(Build *b, Scan *s)
+static bool count_carries(Build *b, ScanForm *s)
 {
     for (int i = 0; i < s->e->scan.init.n; i++) {
         const Arg *a = &s->e->scan.init.at[i];
@@ -144,7 +144,7 @@ static bool count_carries(Build *b, Scan *s)
 }
 
 /* A constant first value has the type of the sequences, if they are floats. */
-static DType usual_type(Build *b, const Scan *s)
+static DType usual_type(Build *b, const ScanForm *s)
 {
     for (int i = 0; i < s->n_sequences; i++) {
         DType t = type_of(b->g, s->given[s->n_carries + i])->dtype;
@@ -154,7 +154,7 @@ static DType usual_type(Build *b, const Scan *s)
     return F32;
 }
 
-static bool read_carries(Build *b, Scan *s)
+static bool read_carries(Build *b, ScanForm *s)
 {
     DType t = usual_type(b, s);
     for (int i = 0; i < s->n_carries; i++) {
@@ -174,7 +174,7 @@ static Type slice_type(const Graph *g, Ref sequence)
     return type_make(t->dtype, t->rank - 1, t->dim + 1);
 }
 
-static void bind_arguments(Build *b, Scan *s)
+static void bind_arguments(Build *b, ScanForm *s)
 {
     Level *l = &s->level;
     Graph *around = l->around;
@@ -193,7 +193,7 @@ static void bind_arguments(Build *b, Scan *s)
     l->index = g_body_arg(l->body, l->fixed - 1, type_scalar(I32));
 }
 
-static bool carry_result(Build *b, Scan *s, int i)
+static bool carry_result(Build *b, ScanForm *s, int i)
 {
     const Arg *a = s->carry[i];
     const Binding *now = scope_find(b, a->name.text);
@@ -213,7 +213,7 @@ static bool carry_result(Build *b, Scan *s, int i)
     return false;
 }
 
-static bool body_results(Build *b, Scan *s)
+static bool body_results(Build *b, ScanForm *s)
 {
     bool fine = true;
     for (int i = 0; i < s->n_carries; i++)
@@ -232,7 +232,7 @@ static bool body_results(Build *b, Scan *s)
     return fine;
 }
 
-static bool run_body(Build *b, Scan *s)
+static bool run_body(Build *b, ScanForm *s)
 {
     Scope scope = {.outer = b->frame->scope};
     Level *l = &s->level;
@@ -265,7 +265,7 @@ static Ref back(Graph *g, Ref x, int axis)
     return g_transpose(g, x, perm);
 }
 
-static const Value *results(Build *b, Scan *s, Ref scan)
+static const Value *results(Build *b, ScanForm *s, Ref scan)
 {
     int n_emitted = s->level.emitted.n, n = 0;
     const Value *v[2 * MAX_CARRIES + MAX_RANK];
@@ -280,7 +280,7 @@ static const Value *results(Build *b, Scan *s, Ref scan)
     return value_items(&b->arena, VALUE_TUPLE, v, n);
 }
 
-static const Value *finish(Build *b, Scan *s)
+static const Value *finish(Build *b, ScanForm *s)
 {
     Level *l = &s->level;
     int n = l->fixed + l->captured.n;
@@ -289,13 +289,17 @@ static const Value *finish(Build *b, Scan *s)
     s->given[l->fixed - 1] = g_iota(b->g, type_make(I32, 1, &s->count), 0);
     for (int i = 0; i < n; i++)
         args[i] = i < l->fixed ? s->given[i] : l->captured.at[i - l->fixed];
-    Ref scan = g_scan(b->g, l->body, args, n, s->n_carries, s->n_sequences + 1, s->count, s->down);
+    Ref scan = g_scan(b->g, l->body, args, n,
+                      (Scan){.carries = s->n_carries,
+                             .sequences = s->n_sequences + 1,
+                             .count = s->count,
+                             .down = s->down});
     return scan == NONE ? made(b, scan) : results(b, s, scan);
 }
 
 const Value *eval_scan(Build *b, const Expr *e)
 {
-    Scan s = {.e = e};
+    ScanForm s = {.e = e};
     if (!count_carries(b, &s) || !read_reverse(b, &s) || !read_sequences(b, &s) ||
         !read_carries(b, &s) || !run_body(b, &s))
         return &value_poison;

@@ -116,7 +116,7 @@ Ref g_error(Graph *g, Code code, const char *format, ...)
 }
 
 /* A body of its own for a copied node: adjoints extend bodies. */
-static Graph *copy_body(Graph *to, const Graph *from)
+Graph *g_copy_body(Graph *to, const Graph *from)
 {
     Graph *body = g_body(to);
     ArenaMark mark = arena_mark(&to->cx->scratch);
@@ -145,7 +145,7 @@ Ref graph_copy_node(Graph *to, const Graph *from, Ref r, const Ref *map)
     for (int i = 0; i < n_attrs; i++) {
         attrs[i] = n->attr[i];
         if (attrs[i].kind == ATTR_BODY)
-            attrs[i].body = copy_body(to, attrs[i].body);
+            attrs[i].body = g_copy_body(to, attrs[i].body);
     }
     Ref made = g_node(to, n->op, args, n->n_args, attrs);
     arena_reset(&to->cx->scratch, mark);
@@ -209,6 +209,20 @@ Type tuple_type(const Graph *g, Ref tuple, int i)
     for (int a = 0; a < t.rank; a++)
         stacked.dim[++stacked.rank - 1] = t.dim[a];
     return stacked;
+}
+
+int g_loop_depth(const Graph *g, Ref *deepest)
+{
+    int most = 0;
+    for (Ref r = 1; r < (Ref)g->node.n; r++) {
+        if (op_of(g, r) != OP_scan)
+            continue;
+        int depth = 1 + g_loop_depth(attr(g, r, SCAN_BODY)->body, NULL);
+        if (depth > most && deepest != NULL)
+            *deepest = r;
+        most = depth > most ? depth : most;
+    }
+    return most;
 }
 
 /* ---- pinned storage -------------------------------------------------------- */

@@ -271,6 +271,10 @@ Ref g_einsum(Graph *g, const char *spec, Ref x, Ref y);
 /* x[N, C, s...], w[O, C/groups, k...] -> [N, O, p...]; one value per spatial axis. */
 Ref g_conv(Graph *g, Ref x, Ref w, const int64_t *stride, const int64_t *lo, const int64_t *hi,
            const int64_t *dilation, int64_t groups);
+/* x[N, C, p...], w[C, O/groups, k...] -> [N, O, s...]: the convolution's input gradient, with
+ * `extra` elements at the end that no window may have reached. */
+Ref g_conv_transpose(Graph *g, Ref x, Ref w, const int64_t *stride, const int64_t *padding,
+                     const int64_t *extra, const int64_t *dilation, int64_t groups);
 
 /* Draws keyed by (seed slot, step slot, key), by element. bits: i32, uniform over all
  * of them; uniform: floats, multiples of 2^-24 in [0, 1); normal: mean 0, deviation 1. */
@@ -283,16 +287,24 @@ Ref g_pick(Graph *g, Ref tuple, int i);
 int tuple_size(const Graph *g, Ref tuple);
 Type tuple_type(const Graph *g, Ref tuple, int i);
 
-/* scan: a body run `count` times. args: n_carry initial carries, n_seq
- * sequences (sliced along axis 0), the rest are invariant. The body's
- * `arg` nodes are numbered alike (a sequence gives its slice), and its
- * ROOT_RESULTs are n_carry new carries, then one value for each emitted
- * sequence. Results (pick): final carries, then sequences stacked on axis 0.
- * `down`: slices and stacks go from the last to the first. */
-Ref g_scan(Graph *g, Graph *body, const Ref *args, int n_args, int n_carry, int n_seq,
-           int64_t count, bool down);
+/* scan: a body run `count` times. args: the initial carries, sequences (sliced along
+ * axis 0), the rest are invariant. The body's `arg` nodes are numbered alike (a sequence
+ * gives its slice), and its ROOT_RESULTs are the new carries, then one value for each
+ * emitted sequence. Results (pick): final carries, then sequences stacked on axis 0. */
+typedef struct Scan {
+    int carries, sequences;
+    int64_t count;
+    bool down; /* slices and stacks go from the last to the first */
+    bool lean; /* the reverse computes the body's values again, rather than read them */
+} Scan;
+enum { SCAN_CARRIES, SCAN_SEQUENCES, SCAN_COUNT, SCAN_DOWN, SCAN_LEAN, SCAN_BODY };
+Ref g_scan(Graph *g, Graph *body, const Ref *args, int n_args, Scan is);
+Scan scan_of(const Graph *g, Ref scan);
+/* How deep scans stand within each other; *deepest (or NULL): the outermost of those. */
+int g_loop_depth(const Graph *g, Ref *deepest);
 Ref g_body_arg(Graph *body, int i, Type t);
 Graph *g_body(Graph *outer);
+Graph *g_copy_body(Graph *outer, const Graph *body);
 /* The vjp of scan: a scan the other way. The forward scan is not rebuilt: its body gets
  * more results, the values that the reverse body reads, so that each Ref and each
  * earlier result stays what it was. */

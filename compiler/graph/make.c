@@ -315,17 +315,26 @@ Ref g_pick(Graph *g, Ref tuple, int i)
     return g_node(g, OP_pick, &tuple, 1, &a);
 }
 
-Ref g_scan(Graph *g, Graph *body, const Ref *args, int n_args, int n_carry, int n_seq,
-           int64_t count, bool down)
+Ref g_scan(Graph *g, Graph *body, const Ref *args, int n_args, Scan is)
 {
     const Attr a[] = {
-        of_int(n_carry),
-        of_int(n_seq),
-        of_int(count),
-        {.kind = ATTR_BOOL, .i = down},
-        {.kind = ATTR_BODY, .body = body},
+        [SCAN_CARRIES] = of_int(is.carries),
+        [SCAN_SEQUENCES] = of_int(is.sequences),
+        [SCAN_COUNT] = of_int(is.count),
+        [SCAN_DOWN] = {.kind = ATTR_BOOL, .i = is.down},
+        [SCAN_LEAN] = {.kind = ATTR_BOOL, .i = is.lean},
+        [SCAN_BODY] = {.kind = ATTR_BODY, .body = body},
     };
     return g_node(g, OP_scan, args, n_args, a);
+}
+
+Scan scan_of(const Graph *g, Ref scan)
+{
+    return (Scan){.carries = (int)attr(g, scan, SCAN_CARRIES)->i,
+                  .sequences = (int)attr(g, scan, SCAN_SEQUENCES)->i,
+                  .count = attr(g, scan, SCAN_COUNT)->i,
+                  .down = attr(g, scan, SCAN_DOWN)->i != 0,
+                  .lean = attr(g, scan, SCAN_LEAN)->i != 0};
 }
 
 Ref g_custom_vjp(Graph *g, Graph *rule, Ref y, const Ref *xs, int n_xs, int active)

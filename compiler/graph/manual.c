@@ -24,8 +24,8 @@ static void signature(const Op *op, Text *to)
     for (int i = 0; i < op_attrs(op); i++)
         text_add(to, "%s `%s` (%s)", i == 0 ? "; attributes" : ",", op->attrs[i].name,
                  attr_text[op->attrs[i].kind]);
-    if (op->infix != NULL)
-        text_add(to, "; written `%s`", op->infix);
+    if (strcmp(op_word(op), op->name) != 0)
+        text_add(to, "; written `%s`", op_word(op));
     text_add(to, ".\n\n");
 }
 

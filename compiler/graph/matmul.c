@@ -135,6 +135,34 @@ static bool conv_extents(Graph *g, Ref x, Ref w, const int64_t *stride, const in
     return true;
 }
 
+/* The same the other way round. */
+static bool conv_transpose_extents(Graph *g, Ref x, Ref w, const int64_t *stride,
+                                   const int64_t *padding, const int64_t *extra,
+                                   const int64_t *dilation, int64_t *out)
+{
+    for (int a = 0; a < rank(g, x) - 2; a++) {
+        int64_t span, size = dim(g, w, a + 2), n = dim(g, x, a + 2);
+        if (!in_range(stride[a], 1) || !in_range(dilation[a], 1) || !in_range(padding[a], 0) ||
+            !in_range(extra[a], 0) || extra[a] >= stride[a]) {
+            g_error(g, E0223,
+                    "stride and dilation are at least 1, padding at least 0, output padding less "
+                    "than stride, not %lld, %lld, %lld and %lld",
+                    (long long)stride[a], (long long)dilation[a], (long long)padding[a],
+                    (long long)extra[a]);
+            return false;
+        }
+        bool fits = size >= 1 && mul_size(dilation[a], size - 1, &span) && in_range(span, 0) &&
+                    n >= 1 && mul_size(stride[a], n - 1, &out[a]) && in_range(out[a], 0);
+        out[a] = fits ? out[a] + span + 1 + extra[a] - 2 * padding[a] : 0;
+        if (out[a] < 1) {
+            g_error(g, E0223, "%lld elements, %lld taps and a padding of %lld leave no element",
+                    (long long)n, (long long)size, (long long)padding[a]);
+            return false;
+        }
+    }
+    return true;
+}
+
 Ref g_conv(Graph *g, Ref x, Ref w, const int64_t *stride, const int64_t *lo, const int64_t *hi,
            const int64_t *dilation, int64_t groups)
 {
@@ -175,6 +203,43 @@ Ref g_conv(Graph *g, Ref x, Ref w, const int64_t *stride, const int64_t *lo, con
     memcpy(shape + 2, out, (size_t)spatial * sizeof *out);
     Ref y = g_contract(g, x, w, s.extent, n_out, s.n, xm, wm);
     return g_reshape(g, y, 2 + spatial, shape);
+}
+
+/* The contraction of a convolution, whose axes may have been regrouped behind it. */
+static Ref contraction_of(Graph *g, Ref conv)
+{
+    return op_of(g, conv) == OP_contract ? conv : arg(g, conv, 0);
+}
+
+/* The input gradient of a convolution from the result back to x. */
+Ref g_conv_transpose(Graph *g, Ref x, Ref w, const int64_t *stride, const int64_t *padding,
+                     const int64_t *extra, const int64_t *dilation, int64_t groups)
+{
+    if (x == NONE || w == NONE)
+        return NONE;
+    if (rank(g, x) < 3 || rank(g, x) > 5 || rank(g, w) != rank(g, x))
+        return g_error(g, E0223,
+                       "a transposed convolution takes x[N,C,..] and weight[C,O,..] of 3 to 5 "
+                       "axes, not %s and %s",
+                       type_text(&g->cx->perm, type_of(g, x)),
+                       type_text(&g->cx->perm, type_of(g, w)));
+    if (groups < 1 || groups > (int64_t)1 << 40 || dim(g, x, 1) != dim(g, w, 0) ||
+        dim(g, x, 1) % groups != 0)
+        return g_error(g, E0203, "cannot convolve %s transposed with %s in %lld groups",
+                       type_text(&g->cx->perm, type_of(g, x)),
+                       type_text(&g->cx->perm, type_of(g, w)), (long long)groups);
+    Type t = *type_of(g, x);
+    if (!mul_size(groups, dim(g, w, 1), &t.dim[1]) ||
+        !conv_transpose_extents(g, x, w, stride, padding, extra, dilation, t.dim + 2))
+        return NONE;
+    Ref to = g_full(g, t, 0); /* for its shape: the gradient does not read it */
+    Ref conv = g_conv(g, to, w, stride, padding, padding, dilation, groups);
+    if (conv == NONE)
+        return NONE;
+    Ref n = contraction_of(g, conv);
+    Ref ct = g_reshape(g, x, rank(g, n), type_of(g, n)->dim);
+    Ref y = g_contract_adjoint(g, n, ct, 0);
+    return y == REF_ZERO ? to : y; /* sums of nothing */
 }
 
 /* ---- einsum ----------------------------------------------------------------- */

@@ -72,6 +72,7 @@ bool shape_infer(Shape *s);
 typedef struct Op {
     const char *name;
     const char *infix; /* "+", or NULL */
+    const char *word;  /* the function that a model calls, where it is not the name; or NULL */
     int n_args;        /* -1: any number */
     OpKind kind;
     AttrSpec attrs[MAX_ATTRS];

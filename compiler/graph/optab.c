@@ -10,7 +10,7 @@ const Op *const optab[N_OPS] = {
 
 const char *op_word(const Op *op)
 {
-    return op->infix != NULL ? op->infix : op->name;
+    return op->infix != NULL ? op->infix : op->word != NULL ? op->word : op->name;
 }
 
 OpId op_find(const char *name)

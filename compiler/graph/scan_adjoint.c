@@ -9,14 +9,13 @@
  *                       primal values that the reverse body reads, which the forward
  *                       scan then stacks as further results
  *     copied            constants, and what can be had of them and of the operands
- *                       that stay the same (dropout masks, transposed weights)
+ *                       that stay the same (dropout masks, transposed weights); of a
+ *                       lean scan all that the body computes
  *
  * The forward body is cut back to its own nodes and only gets more results. */
 #include <assert.h>
 #include <string.h>
 #include "op.h"
-
-enum { CARRIES, SEQUENCES, COUNT, DOWN, BODY };
 
 /* What a node of the body is to the reverse body. */
 typedef enum Part {
@@ -36,7 +35,8 @@ typedef struct Place {
 typedef struct Reverse {
     Graph *g, *body, *back; /* around the scan, its body, the reverse body */
     Ref n, ct;
-    int n_args, carries, sequences, results;
+    Scan is;
+    int n_args, results;
     Ref own, all;      /* nodes of the body itself; with those of the reverse */
     bool *wanted;      /* by operand: its cotangent is asked for */
     Ref *arg;          /* by operand: its node in the body, NONE if it reads none */
@@ -52,12 +52,12 @@ typedef struct Reverse {
 
 static bool is_carry(const Reverse *v, int i)
 {
-    return i < v->carries;
+    return i < v->is.carries;
 }
 
 static bool is_sequence(const Reverse *v, int i)
 {
-    return i >= v->carries && i < v->carries + v->sequences;
+    return i >= v->is.carries && i < v->is.carries + v->is.sequences;
 }
 
 static Ref result(const Graph *body, int i)
@@ -105,7 +105,7 @@ static void close_wanted(Reverse *v)
         int n = list_wanted(v, xs);
         bool *dep = depends_on(v->body, xs, n, v->scratch);
         more = false;
-        for (int i = 0; i < v->carries; i++) {
+        for (int i = 0; i < v->is.carries; i++) {
             Ref back = result(v->body, i);
             if (!v->wanted[i] && dep[back] && dtype_is_float(type_of(v->body, back)->dtype))
                 more = v->wanted[i] = true;
@@ -156,7 +156,7 @@ static void find_varying(Reverse *v)
         bool varies = false;
         if (op_of(b, r) == OP_arg) {
             int64_t i = attr(b, r, 0)->i;
-            varies = i < v->carries + v->sequences || i >= v->n_args;
+            varies = i < v->is.carries + v->is.sequences || i >= v->n_args;
         }
         for (int i = 0; i < node(b, r)->n_args; i++)
             varies = varies || v->varies[arg(b, r, i)];
@@ -191,7 +191,7 @@ static Place find_place(const Reverse *v, Ref r)
     bool picks_primal = op_of(b, r) == OP_pick && arg(b, r, 0) < v->own;
     if (!v->varies[r] || (r >= v->own && !picks_primal))
         return (Place){COPIED, 0};
-    return (Place){is_wide_view(b, r) ? COPIED : RESIDUAL, -1};
+    return (Place){v->is.lean || is_wide_view(b, r) ? COPIED : RESIDUAL, -1};
 }
 
 static void need(Reverse *v, Ref r)
@@ -217,12 +217,12 @@ static void find_places(Reverse *v)
 static int add_carries(Reverse *v, Ref *acc)
 {
     int n = 0;
-    for (int i = 0; i < v->carries; i++)
+    for (int i = 0; i < v->is.carries; i++)
         if (v->seed[i] != NONE) {
             Type t = *type_of(v->body, v->seed[i]);
             v->map[v->seed[i]] = g_body_arg(v->back, n++, t);
         }
-    for (int i = v->carries + v->sequences; i < v->n_args; i++)
+    for (int i = v->is.carries + v->is.sequences; i < v->n_args; i++)
         if (v->d[i] != REF_ZERO) {
             Type t = *type_of(v->body, v->arg[i]);
             acc[i] = g_body_arg(v->back, n++, t);
@@ -269,19 +269,85 @@ static void result_of(Reverse *v, Ref r)
     graph_root(v->back, ROOT_RESULT, NULL, r, -1, -1);
 }
 
+/* ---- sums --------------------------------------------------------------------------------
+ */
+
+static int uses_of(const Graph *g, Ref r)
+{
+    int n = 0;
+    for (int i = 0; i < g->arg.n; i++)
+        n += g->arg.at[i] == r;
+    for (int i = 0; i < g->root.n; i++)
+        n += g->root.at[i].ref == r;
+    return n;
+}
+
+static Ref body_arg(const Graph *body, int i)
+{
+    for (Ref r = 1; r < (Ref)body->node.n; r++)
+        if (op_of(body, r) == OP_arg && attr(body, r, 0)->i == i)
+            return r;
+    return NONE;
+}
+
+/* The carry only adds up: its new value is the old one and something, by way of an inner
+ * scan's carry, too, and nothing else reads the old one. */
+static bool adds_up(const Graph *body, int carry)
+{
+    Ref old = body_arg(body, carry), new = result(body, carry);
+    if (old == NONE || uses_of(body, old) != 1)
+        return false;
+    if (op_of(body, new) == OP_add)
+        return arg(body, new, 0) == old;
+    if (op_of(body, new) != OP_pick || op_of(body, arg(body, new, 0)) != OP_scan)
+        return false;
+    Ref scan = arg(body, new, 0);
+    int i = (int)attr(body, new, 0)->i;
+    return i < scan_of(body, scan).carries && arg(body, scan, i) == old &&
+           adds_up(attr(body, scan, SCAN_BODY)->body, i);
+}
+
+/* acc + x. Where x is what an inner scan adds up from 0 on, that begins with acc instead: one
+ * chain of sums, as if there were no scan within a scan. */
+static Ref summed(Graph *g, Ref acc, Ref x)
+{
+    Ref scan = op_of(g, x) == OP_pick ? arg(g, x, 0) : NONE;
+    if (scan == NONE || op_of(g, scan) != OP_scan || uses_of(g, x) > 0)
+        return g_add(g, acc, x);
+    int i = (int)attr(g, x, 0)->i;
+    if (i >= scan_of(g, scan).carries || !const_is_zero(g, arg(g, scan, i), false) ||
+        !adds_up(attr(g, scan, SCAN_BODY)->body, i))
+        return g_add(g, acc, x);
+    for (Ref r = 1; r < (Ref)g->node.n; r++)
+        if (r != x && op_of(g, r) == OP_pick && arg(g, r, 0) == scan && attr(g, r, 0)->i == i)
+            return g_add(g, acc, x);
+    g->arg.at[node(g, scan)->args + (uint32_t)i] = acc;
+    return x;
+}
+
+/* Another operand has the same cotangent. */
+static bool is_shared(const Reverse *v, int operand)
+{
+    for (int i = 0; i < v->n_args; i++)
+        if (i != operand && v->d[i] == v->d[operand])
+            return true;
+    return false;
+}
+
 /* New carries, then what is stacked: the cotangents of the sequences' slices. */
 static void add_results(Reverse *v, const Ref *acc)
 {
-    for (int i = 0; i < v->carries; i++)
+    for (int i = 0; i < v->is.carries; i++)
         if (v->seed[i] != NONE)
             result_of(v, moved_or_zero(v, v->d[i], type_of(v->body, v->seed[i])));
-    for (int i = v->carries + v->sequences; i < v->n_args; i++)
+    for (int i = v->is.carries + v->is.sequences; i < v->n_args; i++)
         if (v->d[i] != REF_ZERO) {
             v->back->origin = node(v->body, v->d[i])->origin;
-            Ref sum = g_add(v->back, acc[i], v->map[v->d[i]]);
+            Ref x = v->map[v->d[i]];
+            Ref sum = is_shared(v, i) ? g_add(v->back, acc[i], x) : summed(v->back, acc[i], x);
             result_of(v, sum);
         }
-    for (int i = v->carries; i < v->carries + v->sequences; i++)
+    for (int i = v->is.carries; i < v->is.carries + v->is.sequences; i++)
         if (v->d[i] != REF_ZERO)
             result_of(v, v->map[v->d[i]]);
 }
@@ -291,7 +357,7 @@ static void add_results(Reverse *v, const Ref *acc)
 /* The result that stacks r, an old one if there is one. */
 static int stack(Reverse *v, Ref r)
 {
-    for (int i = v->carries; i < v->results; i++)
+    for (int i = v->is.carries; i < v->results; i++)
         if (result(v->body, i) == r)
             return i;
     graph_root(v->body, ROOT_RESULT, NULL, r, -1, -1);
@@ -336,13 +402,13 @@ static int reverse_operands(Reverse *v, Ref *args)
 {
     Graph *g = v->g;
     int n = 0;
-    for (int i = 0; i < v->carries; i++)
+    for (int i = 0; i < v->is.carries; i++)
         if (v->seed[i] != NONE) {
             Type t = *type_of(g, arg(g, v->n, i));
             Ref given = arg(g, v->ct, i);
             args[n++] = given == NONE ? g_zeros(g, &t) : given;
         }
-    for (int i = v->carries + v->sequences; i < v->n_args; i++)
+    for (int i = v->is.carries + v->is.sequences; i < v->n_args; i++)
         if (v->d[i] != REF_ZERO) {
             Type t = *type_of(g, arg(g, v->n, i));
             args[n++] = g_zeros(g, &t);
@@ -364,13 +430,13 @@ static int reverse_operands(Reverse *v, Ref *args)
 static void pick_results(Reverse *v, Ref scan, Ref d[])
 {
     int n = 0;
-    for (int i = 0; i < v->carries; i++)
+    for (int i = 0; i < v->is.carries; i++)
         if (v->seed[i] != NONE)
             d[i] = g_pick(v->g, scan, n++);
-    for (int i = v->carries + v->sequences; i < v->n_args; i++)
+    for (int i = v->is.carries + v->is.sequences; i < v->n_args; i++)
         if (v->d[i] != REF_ZERO)
             d[i] = g_pick(v->g, scan, n++);
-    for (int i = v->carries; i < v->carries + v->sequences; i++)
+    for (int i = v->is.carries; i < v->is.carries + v->is.sequences; i++)
         if (v->d[i] != REF_ZERO)
             d[i] = g_pick(v->g, scan, n++);
 }
@@ -390,9 +456,11 @@ static void build_reverse(Reverse *v, int n_arg, Ref d[])
     v->g->node.at[v->n].type.dim[0] = v->results;
     Ref *args = NEW_ARRAY(v->scratch, Ref, n_carries + v->sequence.n + v->same.n);
     int n = reverse_operands(v, args);
-    int64_t count = attr(v->g, v->n, COUNT)->i;
-    bool down = attr(v->g, v->n, DOWN)->i != 0;
-    Ref scan = g_scan(v->g, v->back, args, n, n_carries, v->sequence.n, count, !down);
+    Scan is = {.carries = n_carries,
+               .sequences = v->sequence.n,
+               .count = v->is.count,
+               .down = !v->is.down};
+    Ref scan = g_scan(v->g, v->back, args, n, is);
     pick_results(v, scan, d);
 }
 
@@ -400,10 +468,9 @@ void g_scan_adjoint(Graph *g, Ref n, Ref ct, Ref d[])
 {
     Arena *scratch = &g->cx->scratch;
     ArenaMark mark = arena_mark(scratch);
-    Reverse v = {.g = g, .body = attr(g, n, BODY)->body, .n = n, .ct = ct, .scratch = scratch};
+    Reverse v = {.g = g, .body = attr(g, n, SCAN_BODY)->body, .n = n, .ct = ct, .scratch = scratch};
+    v.is = scan_of(g, n);
     v.n_args = node(g, n)->n_args;
-    v.carries = (int)attr(g, n, CARRIES)->i;
-    v.sequences = (int)attr(g, n, SEQUENCES)->i;
     v.results = tuple_size(g, n);
     assert(v.results == node(g, ct)->n_args);
     v.wanted = NEW_ARRAY(scratch, bool, v.n_args);

@@ -232,6 +232,7 @@ static void reduce_min_vjp(Graph *g, Ref n, Ref ct, Ref d[])
 
 const Op op_reduce_max = {
     .name = "reduce_max",
+    .word = "max",
     .n_args = 1,
     .kind = OP_REDUCE,
     .attrs = REDUCE_ATTRS,
@@ -248,6 +249,7 @@ const Op op_reduce_max = {
 
 const Op op_reduce_min = {
     .name = "reduce_min",
+    .word = "min",
     .n_args = 1,
     .kind = OP_REDUCE,
     .attrs = REDUCE_ATTRS,

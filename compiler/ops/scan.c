@@ -2,18 +2,16 @@
  * holds g_scan_adjoint(). */
 #include "../graph/op.h"
 
-enum { CARRIES, SEQUENCES, COUNT, DOWN, BODY };
-
 static const Graph *body_of(const Shape *s)
 {
-    return s->attr[BODY].body;
+    return s->attr[SCAN_BODY].body;
 }
 
 /* The type that the body sees of operand i. */
 static Type inner_type(const Shape *s, int i)
 {
     Type t = *shape_arg(s, i);
-    if (i < s->attr[CARRIES].i || i >= s->attr[CARRIES].i + s->attr[SEQUENCES].i)
+    if (i < s->attr[SCAN_CARRIES].i || i >= s->attr[SCAN_CARRIES].i + s->attr[SCAN_SEQUENCES].i)
         return t;
     t.rank--;
     for (int a = 0; a < t.rank; a++)
@@ -23,8 +21,8 @@ static Type inner_type(const Shape *s, int i)
 
 static bool counts_fit(Shape *s)
 {
-    int64_t carries = s->attr[CARRIES].i, sequences = s->attr[SEQUENCES].i;
-    int64_t count = s->attr[COUNT].i;
+    int64_t carries = s->attr[SCAN_CARRIES].i, sequences = s->attr[SCAN_SEQUENCES].i;
+    int64_t count = s->attr[SCAN_COUNT].i;
     if (carries < 0 || sequences < 0 || carries > s->n_args || sequences > s->n_args - carries)
         return shape_error(s, E0223, "`scan` of %lld values and %lld sequences has %d operands",
                            (long long)carries, (long long)sequences, s->n_args);
@@ -68,18 +66,18 @@ static bool body_results_fit(Shape *s)
         const Root *r = &b->root.at[i];
         if (r->kind != ROOT_RESULT)
             continue;
-        if (n < s->attr[CARRIES].i && !type_same(type_of(b, r->ref), shape_arg(s, (int)n)))
+        if (n < s->attr[SCAN_CARRIES].i && !type_same(type_of(b, r->ref), shape_arg(s, (int)n)))
             return shape_error(s, E0220, "a value of `scan` begins as %s and comes back as %s",
                                shape_text(s, (int)n),
                                type_text(&s->g->cx->perm, type_of(b, r->ref)));
-        if (n >= s->attr[CARRIES].i && type_of(b, r->ref)->rank >= MAX_RANK)
+        if (n >= s->attr[SCAN_CARRIES].i && type_of(b, r->ref)->rank >= MAX_RANK)
             return shape_error(s, E0910, "`scan` cannot stack values of %d axes", MAX_RANK);
         n++;
     }
     s->type = (Type){.rank = -1, .dim = {n}};
-    return n >= s->attr[CARRIES].i ||
+    return n >= s->attr[SCAN_CARRIES].i ||
            shape_error(s, E0223, "the body of `scan` gives %lld of %lld values", (long long)n,
-                       (long long)s->attr[CARRIES].i);
+                       (long long)s->attr[SCAN_CARRIES].i);
 }
 
 static bool scan_shape(Shape *s)
@@ -95,6 +93,7 @@ const Op op_scan = {
               {"sequences", ATTR_INT},
               {"count", ATTR_INT},
               {"down", ATTR_BOOL},
+              {"lean", ATTR_BOOL},
               {"body", ATTR_BODY}},
     .shape = scan_shape,
     .vjp = g_scan_adjoint,
@@ -102,28 +101,31 @@ const Op op_scan = {
            "sees a slice of axis 0), then what is the same every time. The body's results are the "
            "new carries, then values that are stacked along axis 0. `down`: slices and stacks run "
            "from the last to the first. The reverse is a scan the other way; what it reads of the "
-           "body's values is stacked by the forward scan.",
+           "body's values is stacked by the forward scan or, `lean`, computed again.",
     .example =
         /* h = tanh(h*w + x), all h stacked */
-    "scan(f32[3], f32[4,3], f32[3], carries = 1, sequences = 1, count = 4, down = false, body = {"
+    "scan(f32[3], f32[4,3], f32[3], carries = 1, sequences = 1, count = 4, down = false, lean = "
+    "false, body = {"
     " %1 = arg(index = 0, dtype = f32, shape = [3])"
     " %2 = arg(index = 1, dtype = f32, shape = [3])"
     " %3 = arg(index = 2, dtype = f32, shape = [3])"
     " %4 = mul(%1, %3) %5 = add(%4, %2) %6 = tanh(%5) result %6 result %6 });"
     /* two carries downwards, one an integer; nothing stacked but a product */
-    "scan(f32[2], i32, f32[3,2], carries = 2, sequences = 1, count = 3, down = true, body = {"
+    "scan(f32[2], i32, f32[3,2], carries = 2, sequences = 1, count = 3, down = true, lean = false, "
+    "body = {"
     " %1 = arg(index = 0, dtype = f32, shape = [2])"
     " %2 = arg(index = 1, dtype = i32, shape = [])"
     " %3 = arg(index = 2, dtype = f32, shape = [2])"
     " %4 = mul(%1, %3) %5 = sin(%4) %6 = add(%2, %2) result %5 result %6 result %4 });"
     /* no iteration at all */
-    "scan(f32[2], carries = 1, sequences = 0, count = 0, down = false, body = {"
+    "scan(f32[2], carries = 1, sequences = 0, count = 0, down = false, lean = false, body = {"
     " %1 = arg(index = 0, dtype = f32, shape = [2]) %2 = exp(%1) result %2 result %1 });"
     /* a scan in a scan */
-    "scan(f32[2], f32[2], carries = 1, sequences = 0, count = 2, down = false, body = {"
+    "scan(f32[2], f32[2], carries = 1, sequences = 0, count = 2, down = false, lean = false, body "
+    "= {"
     " %1 = arg(index = 0, dtype = f32, shape = [2])"
     " %2 = arg(index = 1, dtype = f32, shape = [2])"
-    " %3 = scan(%1, %2, carries = 1, sequences = 0, count = 3, down = false, body = {"
+    " %3 = scan(%1, %2, carries = 1, sequences = 0, count = 3, down = false, lean = false, body = {"
     " %1 = arg(index = 0, dtype = f32, shape = [2])"
     " %2 = arg(index = 1, dtype = f32, shape = [2])"
     " %3 = mul(%1, %2) %4 = sin(%3) result %4 result %3 })"

@@ -71,7 +71,7 @@ static int count_lines(const Graph *g)
     for (Ref r = 1; r < (Ref)g->node.n; r++) {
         n += op_of(g, r) == OP_stop_gradient;
         if (op_of(g, r) == OP_scan)
-            n += count_lines(attr(g, r, 4)->body);
+            n += count_lines(attr(g, r, SCAN_BODY)->body);
     }
     return n;
 }
@@ -82,7 +82,7 @@ static void copy_level(Freeze *f, Level *l);
 static Ref *scan_operands(Freeze *f, Level *l, Ref r, const Ref *map, const Level *body)
 {
     int n = node(l->from, r)->n_args;
-    int64_t count = attr(l->from, r, 2)->i;
+    int64_t count = attr(l->from, r, SCAN_COUNT)->i;
     Ref *refs = NEW_ARRAY(&f->arena, Ref, n + body->more);
     for (int i = 0; i < n; i++)
         refs[i < body->first ? i : i + body->more] = map[arg(l->from, r, i)];
@@ -97,17 +97,17 @@ static Ref *scan_operands(Freeze *f, Level *l, Ref r, const Ref *map, const Leve
 
 static Ref freeze_scan(Freeze *f, Level *l, Ref r, const Ref *map)
 {
-    const Graph *g = l->from, *steps = attr(g, r, 4)->body;
-    int carries = (int)attr(g, r, 0)->i, sequences = (int)attr(g, r, 1)->i;
+    const Graph *g = l->from, *steps = attr(g, r, SCAN_BODY)->body;
+    Scan is = scan_of(g, r);
     int lines = count_lines(steps), results = tuple_size(g, r), n = node(g, r)->n_args;
-    Level body = {.from = steps, .to = g_body(l->to), .first = carries + sequences};
+    Level body = {.from = steps, .to = g_body(l->to), .first = is.carries + is.sequences};
     body.more = f->store ? 0 : lines;
     copy_level(f, &body);
     for (int i = 0; i < body.stored.n; i++)
         graph_root(body.to, ROOT_RESULT, NULL, body.stored.at[i], -1, -1);
     Ref *operands = scan_operands(f, l, r, map, &body);
-    Ref scan = g_scan(l->to, body.to, operands, n + body.more, carries, sequences + body.more,
-                      attr(g, r, 2)->i, attr(g, r, 3)->i != 0);
+    is.sequences += body.more;
+    Ref scan = g_scan(l->to, body.to, operands, n + body.more, is);
     for (int i = 0; i < body.stored.n; i++) {
         Ref line = g_pick(l->to, scan, results + i);
         store_line(f, l, line);
@@ -122,7 +122,7 @@ static Ref freeze_node(Freeze *f, Level *l, Ref r, const Ref *map)
     l->to->origin = node(g, r)->origin;
     if (op == OP_stop_gradient)
         return freeze_stop(f, l, r, map);
-    if (op == OP_scan && count_lines(attr(g, r, 4)->body) > 0)
+    if (op == OP_scan && count_lines(attr(g, r, SCAN_BODY)->body) > 0)
         return freeze_scan(f, l, r, map);
     if (op == OP_arg && attr(g, r, 0)->i >= l->first)
         return g_body_arg(l->to, (int)attr(g, r, 0)->i + l->more, *type_of(g, r));

@@ -31,4 +31,10 @@ bool vjp(Ctx *cx, Graph *g, const Pinned *pin);
  * place of every stop_gradient and gives the loss alone. The caller frees both. */
 Graph *freeze_stops(const Graph *g, Pinned *pinned, bool store);
 
+/* A copy of the primal graph in which scans are cut into runs, `levels` times over, or as often
+ * as leaves them nested at most `deepest` deep; their reverse keeps less and computes more,
+ * and no bit changes. NULL: there is none to cut. The caller frees it. */
+Graph *split_scans(const Graph *g, int levels, int deepest);
+bool can_split_scans(const Graph *g, int deepest);
+
 #endif

@@ -4,8 +4,6 @@
 #include <string.h>
 #include "pass.h"
 
-enum { CARRIES, SEQUENCES, COUNT, DOWN, BODY };
-
 typedef struct Shrink {
     Ctx *cx;
     Graph *g, *body;
@@ -98,7 +96,7 @@ static void shrink_node(Shrink *s)
 {
     Graph *g = s->g;
     Node *n = &g->node.at[s->n];
-    int sequences = (int)n->attr[SEQUENCES].i, kept = 0, carries = 0, kept_sequences = 0;
+    int sequences = (int)n->attr[SCAN_SEQUENCES].i, kept = 0, carries = 0, kept_sequences = 0;
     for (int i = 0; i < s->n_args; i++) {
         if (!s->arg[i])
             continue;
@@ -107,8 +105,8 @@ static void shrink_node(Shrink *s)
         kept_sequences += i >= s->carries && i < s->carries + sequences;
     }
     n->n_args = kept;
-    n->attr = with_int(g, s->n, CARRIES, carries);
-    n->attr = with_int(g, s->n, SEQUENCES, kept_sequences);
+    n->attr = with_int(g, s->n, SCAN_CARRIES, carries);
+    n->attr = with_int(g, s->n, SCAN_SEQUENCES, kept_sequences);
     n->type.dim[0] = tuple_size(g, s->n);
 }
 
@@ -116,7 +114,7 @@ static bool shrink(Shrink *s)
 {
     Arena *a = &s->cx->scratch;
     s->n_args = node(s->g, s->n)->n_args;
-    s->carries = (int)attr(s->g, s->n, CARRIES)->i;
+    s->carries = (int)attr(s->g, s->n, SCAN_CARRIES)->i;
     s->arg = NEW_ARRAY(a, bool, s->n_args);
     s->new_arg = NEW_ARRAY(a, int, s->n_args);
     s->new_result = NEW_ARRAY(a, int, s->n_results);
@@ -161,7 +159,7 @@ bool simplify_scans(Ctx *cx, Graph *g)
         int **number = NEW_ARRAY(&cx->scratch, int *, g->node.n);
         for (Ref r = 1; r < (Ref)g->node.n; r++) {
             if (picked[r] != NULL) {
-                Shrink s = {.cx = cx, .g = g, .body = attr(g, r, BODY)->body, .n = r};
+                Shrink s = {.cx = cx, .g = g, .body = attr(g, r, SCAN_BODY)->body, .n = r};
                 simplify(cx, s.body);
                 s.result = picked[r];
                 s.n_results = tuple_size(g, r);

@@ -215,14 +215,18 @@ START_TEST(scan_is_checked)
     Ref a = g_body_arg(b, 0, *type_of(g, h));
     Ref wrong = g_sum_all(b, a);
     graph_root(b, ROOT_RESULT, NULL, wrong, -1, -1);
-    refused(g_scan(g, b, (Ref[]){h, xs}, 2, 1, 1, 5, false),
+    refused(g_scan(g, b, (Ref[]){h, xs}, 2,
+                   (Scan){.carries = 1, .sequences = 1, .count = 5, .down = false}),
             "a value of `scan` begins as f32[3] and comes back as f32");
-    refused(g_scan(g, b, (Ref[]){h, xs}, 2, 1, 1, 4, false),
+    refused(g_scan(g, b, (Ref[]){h, xs}, 2,
+                   (Scan){.carries = 1, .sequences = 1, .count = 4, .down = false}),
             "`scan` runs 4 times, and a sequence is f32[5,3]");
-    refused(g_scan(g, b, (Ref[]){h}, 1, 1, 1, 4, false),
+    refused(g_scan(g, b, (Ref[]){h}, 1,
+                   (Scan){.carries = 1, .sequences = 1, .count = 4, .down = false}),
             "`scan` of 1 values and 1 sequences has 1 operands");
     b->root.at[0].ref = a;
-    Ref s = g_scan(g, b, (Ref[]){h, xs}, 2, 1, 1, 5, false);
+    Ref s = g_scan(g, b, (Ref[]){h, xs}, 2,
+                   (Scan){.carries = 1, .sequences = 1, .count = 5, .down = false});
     ck_assert_int_eq(tuple_size(g, s), 1);
     has_type(g_pick(g, s, 0), "f32[3]");
     refused(g_pick(g, s, 1), "a tuple of 1 values has no value 1");
@@ -242,7 +246,7 @@ static const char full[] =
     "  %5 = sum(cast(exp(%4), dtype = f32), axis = 0)\n"
     "  %6 = const(dtype = i64, value = -9223372036854775808)\n"
     "  reverse\n"
-    "  %8 = scan(%1, carries = 1, count = 3, down = true, body = {\n"
+    "  %8 = scan(%1, carries = 1, count = 3, down = true, lean = false, body = {\n"
     "    %1 = arg(dtype = f32, shape = [2,3]) %2 = cast(%1, dtype = f16)\n"
     "    %3 = cast(%2, dtype = f32) result %3 result \"named\" %2 })\n"
     "  %9 = pick(%8, index = 1) : f16[3,2,3]\n"
@@ -408,7 +412,7 @@ START_TEST(damage_is_found)
     for (Ref r = 1; r < (Ref)b->node.n; r++)
         if (op_of(b, r) == OP_scan)
             scan = r;
-    Graph *body = attr(b, scan, 4)->body;
+    Graph *body = attr(b, scan, SCAN_BODY)->body;
     body->root.at[0].ref = 2;
     broken(b, "a value of `scan` begins as f32[2,3] and comes back as f16[2,3]");
     body->root.at[0].ref = 3;

@@ -421,7 +421,7 @@ END_TEST
 /* ---- loops ----------------------------------------------------------------------------------- */
 
 /* h = tanh(h U + x), T steps; gives all h and the last one. */
-static Ref recurrence(int T, bool down, Ref *last)
+static Ref recurrence(int T, bool down, bool lean, Ref *last)
 {
     Ref h0 = input(SHAPE(2, 3)), xs = input(SHAPE(T, 2, 3)), U = input(SHAPE(3, 3));
     Graph *b = g_body(g);
@@ -432,7 +432,8 @@ static Ref recurrence(int T, bool down, Ref *last)
     Ref new = g_unary(b, OP_tanh, sum);
     graph_root(b, ROOT_RESULT, NULL, new, -1, -1);
     graph_root(b, ROOT_RESULT, NULL, new, -1, -1);
-    Ref scan = g_scan(g, b, (Ref[]){h0, xs, U}, 3, 1, 1, T, down);
+    Ref scan = g_scan(g, b, (Ref[]){h0, xs, U}, 3,
+                      (Scan){.carries = 1, .sequences = 1, .count = T, .down = down, .lean = lean});
     *last = g_pick(g, scan, 0);
     return g_pick(g, scan, 1);
 }
@@ -441,13 +442,13 @@ START_TEST(recurrent_cell)
 {
     for (int i = 0; i < 8; i++) {
         renew();
-        Ref last, all = recurrence(i / 2 + 1, i % 2 == 1, &last);
+        Ref last, all = recurrence(i / 2 + 1, i % 2 == 1, i > 3, &last);
         Ref sum = g_sum_all(g, all);
         Ref end = g_sum_all(g, last);
         Ref y = i < 4 ? g_add(g, sum, end) : i % 2 == 0 ? end : sum;
         check_gradient(y, 1, -1, 1, (uint64_t)i);
         renew();
-        all = recurrence(i / 2 + 1, i % 2 == 1, &last);
+        all = recurrence(i / 2 + 1, i % 2 == 1, i > 3, &last);
         check_gradient(i % 2 == 0 ? all : last, 2, -1, 1, (uint64_t)i);
     }
 }
@@ -456,7 +457,7 @@ END_TEST
 /* The same after simplify, which drops unused parts of both loops; bits stay. */
 START_TEST(a_loop_keeps_its_bits)
 {
-    Ref last, all = recurrence(5, false, &last);
+    Ref last, all = recurrence(5, false, false, &last);
     graph_root(g, ROOT_OTHER, "all", all, -1, -1);
     Ref w = g_full(g, *type_of(g, last), 1), d;
     Ref U = 3;
@@ -482,6 +483,85 @@ START_TEST(a_loop_keeps_its_bits)
 }
 END_TEST
 
+typedef struct Recurred {
+    Value value[4];  /* the last state, gradients of all inputs */
+    int64_t stacked; /* elements that the scans of the graph itself stack */
+} Recurred;
+
+static int64_t count_stacked(void)
+{
+    int64_t n = 0;
+    for (Ref r = 1; r < (Ref)g->node.n; r++)
+        for (int i = 0; op_of(g, r) == OP_scan && i < tuple_size(g, r); i++) {
+            Type t = tuple_type(g, r, i);
+            n += i < scan_of(g, r).carries ? 0 : type_elems(&t);
+        }
+    return n;
+}
+
+/* A recurrence of 24 steps, lean or cut into runs. */
+static Recurred recur(bool lean, int levels)
+{
+    Recurred is;
+    Ref last;
+    renew();
+    recurrence(24, false, lean, &last);
+    Ref y = g_sum_all(g, last), d[3];
+    graph_root(g, ROOT_OTHER, "last", last, -1, -1);
+    graph_root(g, ROOT_OTHER, "y", y, -1, -1);
+    if (levels > 0) {
+        Graph *runs = split_scans(g, levels, 4);
+        ck_assert_ptr_nonnull(runs);
+        graph_free(g);
+        g = runs;
+    }
+    y = g->root.at[1].ref;
+    Ref w = g_full(g, *type_of(g, y), 1);
+    ck_assert(pullback(&cx, g, &y, &w, 1, (Ref[]){1, 2, 3}, 3, d));
+    g->root.n = 1;
+    for (int i = 0; i < 3; i++)
+        graph_root(g, ROOT_OTHER, "d", d[i], -1, -1);
+    simplify(&cx, g);
+    ck_assert_ptr_null(graph_verify(g, &cx.perm));
+    uint64_t s = 1;
+    Value *in = random_inputs(g, 3, -1, 1, &s, &cx.perm);
+    Value *v = eval_graph(g, &(Feed){.input = in}, &cx.perm);
+    for (int i = 0; i < 4; i++)
+        is.value[i] = v[g->root.at[i].ref];
+    is.stacked = count_stacked();
+    return is;
+}
+
+static void check_same(const Recurred *x, const double *kept)
+{
+    for (int i = 0; i < 4; i++) {
+        ck_assert_mem_eq(x->value[i].x, kept, (size_t)x->value[i].n * sizeof(double));
+        kept += x->value[i].n;
+    }
+}
+
+/* However little is kept, no bit of a gradient changes. */
+START_TEST(lean_loops_keep_their_bits)
+{
+    double kept[6 + 6 + 24 * 6 + 9], *to = kept;
+    Recurred all = recur(false, 0);
+    for (int i = 0; i < 4; i++)
+        for (int e = 0; e < all.value[i].n; e++)
+            *to++ = all.value[i].x[e];
+    ck_assert_int_eq(to - kept, sizeof kept / sizeof *kept);
+    Recurred lean = recur(true, 0);
+    check_same(&lean, kept);
+    /* 24 carries, and 24 slices of the input's gradient, 6 elements each */
+    ck_assert_int_eq(lean.stacked, 2 * 24 * 6);
+    static const int64_t runs[] = {4, 3, 2};
+    for (int levels = 1; levels < 4; levels++) {
+        Recurred few = recur(false, levels);
+        check_same(&few, kept);
+        ck_assert_int_eq(few.stacked, (runs[levels - 1] + 24) * 6);
+    }
+}
+END_TEST
+
 START_TEST(dropout_in_a_loop_is_drawn_again)
 {
     Ref h0 = input(SHAPE(4)), seed = g_input(g, 1, type_scalar(I64));
@@ -497,7 +577,8 @@ START_TEST(dropout_in_a_loop_is_drawn_again)
     Ref grown = g_unary(b, OP_sin, kept);
     Ref new = g_add(b, grown, h);
     graph_root(b, ROOT_RESULT, NULL, new, -1, -1);
-    Ref scan = g_scan(g, b, (Ref[]){h0, seed, step}, 3, 1, 0, 3, false);
+    Ref scan = g_scan(g, b, (Ref[]){h0, seed, step}, 3,
+                      (Scan){.carries = 1, .sequences = 0, .count = 3, .down = false});
     Ref last = g_pick(g, scan, 0);
     check_gradient(last, 1, -1, 1, 4);
     /* Nothing but the carry is stacked: the mask is drawn again. */
@@ -546,6 +627,7 @@ Suite *suite_vjp(void)
     tcase_add_test(c, a_rule_of_ones_own);
     tcase_add_test(c, recurrent_cell);
     tcase_add_test(c, a_loop_keeps_its_bits);
+    tcase_add_test(c, lean_loops_keep_their_bits);
     tcase_add_test(c, dropout_in_a_loop_is_drawn_again);
     tcase_add_test(c, a_long_graph_takes_linear_time);
     suite_add_tcase(s, c);
