@@ -246,7 +246,8 @@ static Ref average(Accumulate *a, Ref value)
     }
     Ref next = summed(body, share, sum, map[value]);
     graph_root(body, ROOT_RESULT, ACROSS_ROOT, next, -1, -1);
-    Ref scan = g_scan(a->outer, body, outer_refs(a, &s), s.at.n, 1, n_sequences, a->n, false);
+    Ref scan = g_scan(a->outer, body, outer_refs(a, &s), s.at.n,
+                      (Scan){.carries = 1, .sequences = n_sequences, .count = a->n});
     Ref all = g_pick(a->outer, scan, 0);
     return mean_of(a, all);
 }
@@ -389,8 +390,8 @@ static void run_all(Accumulate *a)
     a->g->outer = a->outer;
     vec_push(&a->outer->arena, &a->outer->body, a->g);
     body_results(a, root, n_roots, share);
-    Ref scan =
-        g_scan(a->outer, a->g, outer_refs(a, &s), s.at.n, n_carries, n_sequences, a->n, false);
+    Ref scan = g_scan(a->outer, a->g, outer_refs(a, &s), s.at.n,
+                      (Scan){.carries = n_carries, .sequences = n_sequences, .count = a->n});
     if (scan != NONE)
         outer_roots(a, scan, n_carries, root, n_roots);
 }

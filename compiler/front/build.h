@@ -30,7 +30,11 @@ int64_t model_accumulate(const Model *m); /* micro-batches of a step, at least 1
 int64_t model_batch(const Model *m);      /* rows of a micro-batch; 0: there is no batch */
 bool model_trains(const Model *m);        /* it has a `train` definition */
 const char *model_name(const Model *m);
-const char *model_doc(const Model *m); /* the comment above, or NULL */
+/* The comments above the model, its `train`, and its loss, output or metric of this name (of the
+ * entries that were built so far), or NULL. */
+const char *model_doc(const Model *m);
+const char *model_train_doc(const Model *m);
+const char *model_result_doc(const Model *m, const char *name);
 /* 64 hex digits of the model's and library's trees, the arguments, and what is pinned. */
 void model_hash(const Model *m, char hex[65]);
 
@@ -47,6 +51,11 @@ Graph *build_accumulate(Ctx *cx, Model *m, Graph *g);
 /* ENTRY_STEP, after vjp(): clipping, optimizer, schedules, the finite flag, counters. The
  * ROOT_GRADIENTs become guarded ROOT_ASSIGNs. fails: false, after reporting. */
 bool build_update(Ctx *cx, Model *m, Graph *g);
+
+/* A graph of the learning rate alone, ROOT_OTHER, as ENTRY_STEP takes it from the slots; with no
+ * root if the optimizer has none. The caller frees it.
+ * requires: build_update() of this model has been fine. */
+Graph *build_rate(Ctx *cx, Model *m);
 
 /* The text of a definition of the standard library, with the comment above it: `nn.linear`,
  * or a name of `prelude` alone. In cx->perm; NULL: there is none. */

@@ -55,10 +55,24 @@ static Ref reduce(Build *b, OpId op, const Reduce *r)
     return x;
 }
 
+/* Said here, while the tensor still has the shape that the model gave it. */
+static bool any_to_choose(Build *b, OpId op, const CallArgs *c, const Reduce *r)
+{
+    bool chooses = op == OP_reduce_max || op == OP_reduce_min;
+    for (int axis = 0; axis < rank(b->g, r->x) && chooses; axis++)
+        if (r->axes[axis] && dim(b->g, r->x, axis) == 0) {
+            complain(b, E0223, c->call->span,
+                     "`%s` of axis %d of %s: there is no element to choose", c->name, axis,
+                     type_text(&b->cx->perm, type_of(b->g, r->x)));
+            return false;
+        }
+    return true;
+}
+
 static const Value *reduction(Build *b, OpId op, const CallArgs *c, int axis, DType if_constant)
 {
     Reduce r;
-    if (!reduce_args(b, c, axis, if_constant, &r))
+    if (!reduce_args(b, c, axis, if_constant, &r) || !any_to_choose(b, op, c, &r))
         return &value_poison;
     at(b, c->call->span);
     return made(b, reduce(b, op, &r));
@@ -420,35 +434,62 @@ static const Value *bi_lower_triangle(Build *b, const CallArgs *c)
 
 /* ---- contractions -------------------------------------------------------- */
 
+/* What both convolutions take: x, weight, settings of each axis, then groups. */
+typedef struct ConvArgs {
+    Ref x, w;
+    int64_t each[4][MAX_RANK];
+    int64_t groups;
+} ConvArgs;
+
+static bool conv_args(Build *b, const CallArgs *c, const char *self, int n, const char *const *what,
+                      const int *usual, ConvArgs *a)
+{
+    a->x = want_float(b, c->value[0], c->at[0], self);
+    a->w = a->x == NONE ? NONE : want_float(b, c->value[1], c->at[1], self);
+    if (a->w == NONE)
+        return false;
+    int axes = rank(b->g, a->x) - 2;
+    for (int i = 0; i < n; i++) {
+        for (int d = 0; d < MAX_RANK; d++)
+            a->each[i][d] = usual[i];
+        if (c->value[2 + i] != NULL && axes > 0 &&
+            !want_each(b, c->value[2 + i], c->at[2 + i], what[i], a->each[i], axes))
+            return false;
+    }
+    a->groups = 1;
+    if (c->value[2 + n] != NULL &&
+        !want_int(b, c->value[2 + n], c->at[2 + n], "`groups`", &a->groups))
+        return false;
+    at(b, c->call->span);
+    DType t = type_of(b->g, a->w)->dtype;
+    if (type_of(b->g, a->x)->dtype == t)
+        return true;
+    Diag *d = complain(b, E0220, c->call->span, "%s of %s and %s", self,
+                       type_text(&b->cx->perm, type_of(b->g, a->x)),
+                       type_text(&b->cx->perm, type_of(b->g, a->w)));
+    diag_help(b->cx, d, "convert the input: `cast(x, %s)`", dtype_name(t));
+    return false;
+}
+
 static const Value *bi_conv(Build *b, const CallArgs *c)
 {
-    int64_t stride[MAX_RANK], padding[MAX_RANK], dilation[MAX_RANK], groups = 1;
-    int64_t *const each[] = {stride, padding, dilation};
     static const char *const what[] = {"`stride`", "`padding`", "`dilation`"};
-    Ref x = want_float(b, c->value[0], c->at[0], "`conv`");
-    Ref w = x == NONE ? NONE : want_float(b, c->value[1], c->at[1], "`conv`");
-    if (w == NONE)
+    static const int usual[] = {1, 0, 1};
+    ConvArgs a;
+    if (!conv_args(b, c, "`conv`", 3, what, usual, &a))
         return &value_poison;
-    int axes = rank(b->g, x) - 2;
-    for (int i = 0; i < 3; i++) {
-        for (int a = 0; a < MAX_RANK; a++)
-            each[i][a] = i == 1 ? 0 : 1;
-        if (c->value[2 + i] != NULL && axes > 0 &&
-            !want_each(b, c->value[2 + i], c->at[2 + i], what[i], each[i], axes))
-            return &value_poison;
-    }
-    if (c->value[5] != NULL && !want_int(b, c->value[5], c->at[5], "`groups`", &groups))
+    return made(b, g_conv(b->g, a.x, a.w, a.each[0], a.each[1], a.each[1], a.each[2], a.groups));
+}
+
+static const Value *bi_conv_transpose(Build *b, const CallArgs *c)
+{
+    static const char *const what[] = {"`stride`", "`padding`", "`output_padding`", "`dilation`"};
+    static const int usual[] = {1, 0, 0, 1};
+    ConvArgs a;
+    if (!conv_args(b, c, "`conv_transpose`", 4, what, usual, &a))
         return &value_poison;
-    at(b, c->call->span);
-    if (type_of(b->g, x)->dtype != type_of(b->g, w)->dtype) {
-        Diag *d = complain(b, E0220, c->call->span, "`conv` of %s and %s",
-                           type_text(&b->cx->perm, type_of(b->g, x)),
-                           type_text(&b->cx->perm, type_of(b->g, w)));
-        diag_help(b->cx, d, "convert the input: `cast(x, %s)`",
-                  dtype_name(type_of(b->g, w)->dtype));
-        return &value_poison;
-    }
-    return made(b, g_conv(b->g, x, w, stride, padding, padding, dilation, groups));
+    return made(
+        b, g_conv_transpose(b->g, a.x, a.w, a.each[0], a.each[1], a.each[2], a.each[3], a.groups));
 }
 
 /* Rows that a letter sums over are 0 where they are not there. */
@@ -630,6 +671,12 @@ const Builtin builtin_value_table[] = {
      "Convolution of x[N, C, ...] with weight[O, C / groups, ...]; stride, padding and dilation "
      "are one number or one for each axis.",
      "conv(reshape(x, [1, 2, 3, 4]), ones([5, 2, 2, 2], f32), padding = 1)"},
+    {"conv_transpose", "x, weight, stride?, padding?, output_padding?, dilation?, groups?",
+     bi_conv_transpose,
+     "What a convolution with these settings does to a gradient: x[N, C, ...] and weight[C, O / "
+     "groups, ...] give [N, O, ...], each axis (n - 1) * stride - 2 * padding + dilation * (taps - "
+     "1) + output_padding + 1 long.",
+     "conv_transpose(reshape(x, [1, 2, 3, 4]), ones([2, 5, 2, 2], f32), stride = 2)"},
     {"einsum", "spec, x, y", bi_einsum,
      "Contraction by letters: those not in the result are summed.",
      "einsum(\"bij,bkj->bik\", x, x)"},

@@ -259,11 +259,17 @@ static void check_stmt(Check *c, const Stmt *s)
     }
 }
 
+/* Where none may stand, that is all there is to say of it. */
+static bool may_return(const Check *c)
+{
+    return c->item->kind != ITEM_MODEL && c->scans == 0;
+}
+
 static void check_body(Check *c, const Body *b)
 {
     for (int i = 0; i < b->stmt.n; i++) {
         const Stmt *s = b->stmt.at[i];
-        if (i > 0 && b->stmt.at[i - 1]->kind == STMT_RETURN) {
+        if (i > 0 && b->stmt.at[i - 1]->kind == STMT_RETURN && may_return(c)) {
             Diag *d = diag_error(c->cx, E0110, s->span, "nothing is done behind a `return`");
             diag_note(c->cx, d, b->stmt.at[i - 1]->span, "the `return` is here");
         }

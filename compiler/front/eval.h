@@ -79,6 +79,11 @@ typedef struct ModelArg {
     const Value *value;
 } ModelArg;
 
+/* The comment above the loss, an output or a metric. */
+typedef struct Documented {
+    const char *name, *doc;
+} Documented;
+
 struct Model {
     Ctx *cx;
     Arena *arena;
@@ -97,6 +102,7 @@ struct Model {
     bool built;         /* some entry was: pinned is complete */
     VEC(bool) inferred; /* by input: its range was not declared */
     int32_t lr;         /* slot of the learning rate, or -1 */
+    VEC(Documented) documented;
 };
 
 /* ---- names --------------------------------------------------------------- */

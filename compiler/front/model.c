@@ -482,6 +482,19 @@ const char *model_doc(const Model *m)
     return m->item->doc;
 }
 
+const char *model_train_doc(const Model *m)
+{
+    return m->train.item != NULL ? m->train.item->doc : NULL;
+}
+
+const char *model_result_doc(const Model *m, const char *name)
+{
+    for (int i = 0; i < m->documented.n; i++)
+        if (strcmp(m->documented.at[i].name, name) == 0)
+            return m->documented.at[i].doc;
+    return NULL;
+}
+
 int32_t model_slot(Model *m, const char *name, SlotKind kind, const Type *t, const Origin *o)
 {
     name = intern(&m->cx->names, name);

@@ -400,7 +400,7 @@ static bool slice_flow(const Flow *x, Flow *out)
 
 static const Graph *scan_body(const Graph *g, Ref r)
 {
-    return attr(g, r, 4)->body;
+    return attr(g, r, SCAN_BODY)->body;
 }
 
 /* Follows the body with these flows of its arguments. */

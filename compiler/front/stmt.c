@@ -260,6 +260,13 @@ static void exec_emit(Build *b, const Stmt *s)
 
 /* ---- what a model gives -------------------------------------------------- */
 
+/* For the header; every entry says the same. */
+static void keep_doc(Build *b, const char *name, const Stmt *s)
+{
+    if (s->doc != NULL && model_result_doc(b->m, name) == NULL)
+        vec_push(b->m->arena, &b->m->documented, ((Documented){name, s->doc}));
+}
+
 static void exec_loss(Build *b, const Stmt *s)
 {
     const Value *v = eval(b, s->loss);
@@ -286,6 +293,7 @@ static void exec_loss(Build *b, const Stmt *s)
         return;
     }
     b->loss = r;
+    keep_doc(b, "loss", s);
 }
 
 static bool name_taken(Build *b, Name name)
@@ -312,8 +320,10 @@ static void exec_output(Build *b, const Stmt *s)
         by_name.name.module.span = NO_SPAN;
         const Value *v = a->value != NULL ? eval(b, a->value) : lookup(b, &by_name);
         Ref r = want_tensor(b, v, a->span, F32);
-        if (r != NONE && !name_taken(b, a->name))
-            graph_root(b->g, ROOT_OUTPUT, a->name.text, r, -1, -1);
+        if (r == NONE || name_taken(b, a->name))
+            continue;
+        graph_root(b->g, ROOT_OUTPUT, a->name.text, r, -1, -1);
+        keep_doc(b, a->name.text, s);
     }
 }
 
@@ -332,6 +342,7 @@ static void exec_metric(Build *b, const Stmt *s)
         return;
     }
     graph_root(b->g, ROOT_METRIC, s->named.name.text, r, -1, -1);
+    keep_doc(b, s->named.name.text, s);
 }
 
 /* ---- state --------------------------------------------------------------- */

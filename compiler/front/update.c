@@ -294,3 +294,22 @@ bool build_update(Ctx *cx, Model *m, Graph *g)
     build_end(&b);
     return fine;
 }
+
+Graph *build_rate(Ctx *cx, Model *m)
+{
+    Graph *g = graph_new(cx, m->item->name.text);
+    Build b = build_begin(m, ENTRY_STEP, g);
+    Frame frame;
+    Scope scope;
+    Instance top;
+    Optimizer o = {.call = m->train.optimizer};
+    b.updating = true;
+    enter_model(&b, &frame, &scope, &top);
+    frame.call = o.call->span;
+    g->origin = origin_at(m, m->train.item->name.span, NULL, NULL);
+    o.item = find_optimizer(&b, o.call, &o.in);
+    if (o.item != NULL && eval_setting(&b, &o) && o.lr >= 0)
+        graph_root(g, ROOT_OTHER, "lr", o.value[o.lr]->ref, -1, -1);
+    build_end(&b);
+    return g;
+}

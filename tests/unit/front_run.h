@@ -153,4 +153,9 @@ static inline const Root *run_root(Run *r, EntryKind e, RootKind kind, const cha
     return NULL;
 }
 
+static inline void close_to(double is, double want)
+{
+    ck_assert_double_eq_tol(is, want, 1e-9 * fmax(1, fabs(want)));
+}
+
 #endif
