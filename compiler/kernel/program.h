@@ -75,8 +75,9 @@ enum { RESULT_OUTPUT = 6, RESULT_METRIC = 7, RESULT_LOSS = 8 };
 typedef struct Result {
     const char *name;
     int32_t buffer;
-    bool wanted;  /* built into this entry */
-    int32_t kind; /* RESULT_... */
+    bool wanted;     /* built into this entry */
+    int32_t kind;    /* RESULT_... */
+    const char *doc; /* in Program.result: the comment above, or NULL */
 } Result;
 
 typedef struct Entry {
@@ -115,8 +116,8 @@ typedef struct Tensor {
 
 typedef struct Program {
     Arena *arena;
-    const char *name; /* the model's */
-    const char *doc;
+    const char *name;            /* the model's */
+    const char *doc, *train_doc; /* the comments above the two, or NULL */
     char hash[65];
     VEC(Buffer) buffer;
     VEC(Kernel *) kernel; /* distinct, not expanded */

@@ -6,9 +6,8 @@
 
 #include "elem.h"
 
-/* Attributes of contract and scan, as graph/make.c gives them. */
+/* Attributes of contract, as graph/make.c gives them. */
 enum { CONTRACT_EXTENT, CONTRACT_N_OUT, CONTRACT_X, CONTRACT_Y };
-enum { SCAN_CARRIES, SCAN_SEQUENCES, SCAN_COUNT, SCAN_DOWN, SCAN_BODY };
 
 typedef enum GroupKind {
     GROUP_LOOP,     /* pointwise chains and row kernels */

@@ -234,6 +234,14 @@ static bool joins_rows(Build *b, Ref r, Group *gr, const Trace *t)
     return true;
 }
 
+/* The index goes from 0 to the end of its axis: a reader behind a `where` may ask for elements
+ * that are not there, and leave out some that are. */
+static bool covers(const Kernel *k, const KAff *index, int64_t dim)
+{
+    int64_t lo, hi;
+    return k_aff_range(k, index, &lo, &hi) && lo == 0 && hi == dim - 1;
+}
+
 /* May r be computed in the epilogue of a contraction: element by element at the
  * place of the sum? */
 static bool joins_epilogue(Build *b, Ref r, Group *gr, const Trace *t)
@@ -253,14 +261,20 @@ static bool joins_epilogue(Build *b, Ref r, Group *gr, const Trace *t)
         return false;
     for (int i = 0; i < t->request.n; i++) {
         const Request *q = &t->request.at[i];
-        if (!b->c->stored[q->ref] || b->c->group_of[q->ref] < 0 ||
-            &b->c->group.at[b->c->group_of[q->ref]] != gr)
+        Ref from = b->c->stored[q->ref] ? q->ref : memory_of(g, b->c->stored, q->ref);
+        if (!b->c->stored[from] || b->c->group_of[from] < 0 ||
+            &b->c->group.at[b->c->group_of[from]] != gr)
             continue;
         if (q->bounded)
             return false;
+        if (from != q->ref) /* a view of it; the element itself may be asked for as well */
+            continue;
         /* the contraction's element may be anywhere, as long as each is met once: its
          * indices use each loop exactly once */
         int64_t reach = 1;
+        for (int a = 0; a < rank(g, q->ref); a++)
+            if (!covers(t->kernel, &q->idx[a], type_of(g, q->ref)->dim[a]))
+                return false;
         for (int a = 0; a < rank(g, q->ref); a++)
             for (int j = 0; j < q->idx[a].n; j++) {
                 const KInst *loop = &t->kernel->inst.at[q->idx[a].t[j].v];

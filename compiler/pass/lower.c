@@ -189,30 +189,47 @@ static Ref finite_ref(const Graph *g)
     return NONE;
 }
 
-Plan *lower_entry(Ctx *cx, Program *p, const Clusters *c, const Pinned *pin, const char *entry,
-                  int64_t budget)
+struct Lowered {
+    Lowering lo;
+    Level *level;
+};
+
+Lowered *lower_plan(Ctx *cx, Program *p, const Clusters *c, const Pinned *pin, const char *entry)
 {
-    Lowering lo = {
-        .cx = cx, .p = p, .pin = pin, .arena = p->arena, .entry = entry, .budget = budget};
-    Level *l = level_new(&lo, NULL, c);
-    level_slots(&lo, l);
-    level_plan(&lo, l, entry_base(p));
-    level_place_values(&lo, l, 0);
-    level_place_sources(&lo, l);
+    Lowered *l = NEW(p->arena, Lowered);
+    l->lo = (Lowering){.cx = cx, .p = p, .pin = pin, .arena = p->arena, .entry = entry};
+    l->level = level_new(&l->lo, NULL, c);
+    level_slots(&l->lo, l->level);
+    level_plan(&l->lo, l->level, entry_base(p));
+    return l;
+}
+
+Plan *lower_plan_of(const Lowered *l)
+{
+    return l->level->plan;
+}
+
+void lower_calls(Lowered *lowered)
+{
+    Lowering *lo = &lowered->lo;
+    Level *l = lowered->level;
+    Program *p = lo->p;
+    check_plan(lo, l->plan);
+    level_place_values(lo, l, 0);
+    level_place_sources(lo, l);
     Entry e = {
-        .name = entry, .finite = -1, .peak_bytes = l->plan->peak, .lane_bytes = p->lane_bytes};
+        .name = lo->entry, .finite = -1, .peak_bytes = l->plan->peak, .lane_bytes = p->lane_bytes};
     Calls cs = {0};
-    Ref finite = finite_ref(c->g);
-    level_emit(&lo, l, &cs, finite);
+    Ref finite = finite_ref(l->g);
+    level_emit(lo, l, &cs, finite);
     e.call = cs.at.at;
     e.n_calls = cs.at.n;
     if (finite != NONE) {
         e.updates = true;
-        e.finite = level_place(&lo, l, finite).buffer;
+        e.finite = level_place(lo, l, finite).buffer;
     }
-    entry_results(&lo, l, &e);
+    entry_results(lo, l, &e);
     vec_push(p->arena, &p->entry, e);
-    return l->plan;
 }
 
 void lower_finish(Program *p)

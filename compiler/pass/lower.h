@@ -15,12 +15,17 @@ int64_t lower_lane_bytes(const Clusters *c, const Caps *caps);
 /* Lane scratch after pinned storage: the first byte free for entries follows. */
 void lower_lanes(Program *p, int64_t lane_bytes, int32_t threads_max);
 
-/* Plans one entry, for a block of `budget` bytes (0: no limit), and appends it to the program.
- * A budget that is too small is left for plan_fits() to report.
- * gives: its plan, checked under cx->verify.   fails: never, but for a compiler bug, which is
- * reported as E0990. */
-Plan *lower_entry(Ctx *cx, Program *p, const Clusters *c, const Pinned *pin, const char *entry,
-                  int64_t budget);
+/* An entry whose steps are planned, and whose calls are still to be made. */
+typedef struct Lowered Lowered;
+
+/* Plans one entry: each step once. Until lower_calls() another plan of the same steps may take
+ * the place of *lower_plan_of(). */
+Lowered *lower_plan(Ctx *cx, Program *p, const Clusters *c, const Pinned *pin, const char *entry);
+Plan *lower_plan_of(const Lowered *l);
+
+/* Appends the entry to the program, by its plan.
+ * fails: never, but for a compiler bug, which is reported as E0990 (under cx->verify). */
+void lower_calls(Lowered *l);
 
 /* Totals over the entries. */
 void lower_finish(Program *p);

@@ -40,7 +40,6 @@ typedef struct Lowering {
     const Pinned *pin;
     Arena *arena;
     const char *entry;
-    int64_t budget; /* of the block; 0: no limit */
 } Lowering;
 
 typedef struct Calls {
@@ -59,6 +58,8 @@ Level *level_new(Lowering *lo, Level *outer, const Clusters *c);
 void level_slots(Lowering *lo, Level *l);
 /* gives: l->plan, in the block from `base` on; of the bodies, too. */
 void level_plan(Lowering *lo, Level *l, int64_t base);
+/* Under cx->verify; a plan that does not hold is reported as E0990. */
+void check_plan(Lowering *lo, const Plan *p);
 /* The pick of a scan's result i that the group stores, or NONE. */
 Ref pick_of(const Group *gr, const Graph *g, int64_t i);
 const Root *result_root(const Graph *body, int i);

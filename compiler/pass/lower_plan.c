@@ -2,8 +2,6 @@
  * write over. */
 #include "lower_level.h"
 
-#include "../plan/within.h"
-
 Level *level_new(Lowering *lo, Level *outer, const Clusters *c)
 {
     Level *l = NEW(lo->arena, Level);
@@ -285,16 +283,15 @@ static void make_step(Lowering *lo, Level *l, int at)
     }
 }
 
-static bool check(Lowering *lo, const Plan *p, const char *what)
+void check_plan(Lowering *lo, const Plan *p)
 {
     if (!lo->cx->verify)
-        return true;
+        return;
     Arena scratch = {0};
     const char *wrong = plan_check(p, &scratch);
     if (wrong != NULL)
-        diag_error(lo->cx, E0990, NO_SPAN, "plan of %s: %s", what, wrong);
+        diag_error(lo->cx, E0990, NO_SPAN, "plan of %s: %s", lo->entry, wrong);
     arena_free(&scratch);
-    return wrong == NULL;
 }
 
 void level_plan(Lowering *lo, Level *l, int64_t base)
@@ -321,9 +318,8 @@ void level_plan(Lowering *lo, Level *l, int64_t base)
     p->value = l->values.at;
     plan_liveness(p);
     plan_place(p);
-    if (lo->budget > 0 && l->outer == NULL)
-        plan_within(p, lo->budget, &p->least); /* if not, plan_fits() says so */
-    check(lo, p, lo->entry);
+    if (l->outer != NULL)
+        check_plan(lo, p);
 }
 
 /* ---- bodies of scans -------------------------------------------------------- */

@@ -204,8 +204,8 @@ static inline void tiny_entry(Tiny *s, const char *name, const TinyCalls *c, boo
     e.finite = updates ? s->flag : -1;
     Result *r = NEW_ARRAY(s->a, Result, 2);
     bool step = strcmp(name, "eval") != 0;
-    r[0] = (Result){"loss", s->loss, true, GRADC_LOSS};
-    r[1] = (Result){"h", s->h, true, GRADC_OUTPUT};
+    r[0] = (Result){"loss", s->loss, true, GRADC_LOSS, NULL};
+    r[1] = (Result){"h", s->h, true, GRADC_OUTPUT, NULL};
     if (strcmp(name, "init") != 0) {
         e.result = step ? r : r + 1;
         e.n_results = 1;
@@ -289,8 +289,8 @@ static inline Tiny tiny_program(Arena *a, const char *name, const Caps *caps)
     tiny_tensor(&s, "skipped", ROLE_STATE, p->skipped_counter, -1);
     tiny_tensor(&s, "lr", ROLE_SCALAR, s.lr, -1);
     tiny_tensor(&s, "w", ROLE_GRADIENT, s.gw, 0);
-    vec_push(a, &p->result, ((Result){"loss", s.loss, true, GRADC_LOSS}));
-    vec_push(a, &p->result, ((Result){"h", s.h, true, GRADC_OUTPUT}));
+    vec_push(a, &p->result, ((Result){"loss", s.loss, true, GRADC_LOSS, NULL}));
+    vec_push(a, &p->result, ((Result){"h", s.h, true, GRADC_OUTPUT, NULL}));
     tiny_entries(&s);
     for (int i = 0; i < p->kernel.n; i++) {
         int64_t n = caps->lane_scratch(caps->options, p->kernel.at[i]);

@@ -73,7 +73,7 @@ static inline Tiny wide_program(Arena *a, const Caps *caps, int32_t threads_max)
                 .elems = WIDE_ROWS * WIDE_IN};
     vec_push(a, &p->input, in);
     tiny_tensor(&s, "w", ROLE_PARAM, s.w, -1);
-    vec_push(a, &p->result, ((Result){"h", s.h, true, GRADC_OUTPUT}));
+    vec_push(a, &p->result, ((Result){"h", s.h, true, GRADC_OUTPUT, NULL}));
     TinyCalls init = {0}, eval = {0};
     tiny_call(&s, &init, tiny_ramp(&s, F32, WIDE_OUT * WIDE_IN, 1e-6, -0.02), (Operand[]){OP(s.w)},
               1);

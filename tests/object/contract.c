@@ -429,7 +429,7 @@ static void nonfinite_step(void *g, const char *what)
 {
     char **before = all_tensors(g);
     int s = m->step(g, in, out);
-    refused(g, s, GRADC_NONFINITE, "NaN or inf", what);
+    refused(g, s, GRADC_NONFINITE, "nothing was changed", what);
     only_skipped(g, before, s == GRADC_NONFINITE, what);
     free_tensors(before);
 }

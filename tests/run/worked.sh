@@ -77,6 +77,13 @@ same fork loss 18
 same fork "d w" 18
 same fork "d x" 13.5
 
+# A transposed convolution, with and without overlap (the first eight of its elements).
+worked upsample
+same upsample apart 1 10 2 20 100 1000 200 2000 ...
+same upsample overlap 1 12 20 103 1234 2040 300 3400 ...
+same upsample "d w" 10 10 10 10
+same upsample "d x" 1111 1111 1111 1111
+
 # One sigmoid neuron, w = (0.8, 0.4), b = -0.1, x = (1.5, -2), target 1, in closed form.
 worked neuron
 closed() {

@@ -24,6 +24,9 @@ static void rename_all(Program *p)
     p->doc = "ends */ here? ?\?/\\\n/* \x01 caf\xc3\xa9";
     p->input.at[0].name = "int";
     p->input.at[1].name = "caf\xc3\xa9 */ \"q\" ?\?/";
+    p->train_doc = "*/ \\\n? ?\?/\n/* \\";
+    p->result.at[0].doc = "\n*/\n\n/ \\";
+    p->tensor.at[0].doc = "*\\\n/ ? ?\?=";
     p->tensor.at[0].name = "h.0.\"w\" ?\?/\\";
     p->tensor.at[1].name = "h_0_ w _ ___";
     p->tensor.at[2].name = "2nd\n#error";
@@ -272,7 +275,7 @@ START_TEST(nonfinite_changes_nothing)
     ck_assert_int_eq(f.model->read(f.g, 0, w, sizeof w), GRADC_OK);
     gradc_block *in = inputs(0);
     t[3] = 1e30f;
-    REFUSED(f.model->step(f.g, in, (gradc_block *)&out), GRADC_NONFINITE, "the loss is NaN or inf");
+    REFUSED(f.model->step(f.g, in, (gradc_block *)&out), GRADC_NONFINITE, "the loss is infinite");
     ck_assert_int_eq(f.model->read(f.g, 0, after, sizeof after), GRADC_OK);
     ck_assert(memcmp(w, after, sizeof w) == 0);
     ck_assert_int_eq(f.model->read(f.g, 3, &skipped, 8), GRADC_OK);

@@ -262,7 +262,7 @@ static int widest(const Call *call, int32_t n)
     return most;
 }
 
-Lv model_calls(Model *m, const Entry *e)
+static Lv make_calls(Model *m, const Entry *e)
 {
     Ir *ir = &m->ir;
     Calls c = {.m = m};
@@ -281,4 +281,12 @@ Lv model_calls(Model *m, const Entry *e)
     emit_list(&c, e->call, e->n_calls, 0);
     LLVMBuildRetVoid(ir->b);
     return fn;
+}
+
+Lv model_calls(Model *m, const Entry *e)
+{
+    Lv *made = &m->calls[e - m->p->entry.at];
+    if (*made == NULL)
+        *made = make_calls(m, e);
+    return *made;
 }

@@ -99,9 +99,10 @@ double con_vector_cycles(const ConPlan *p, const Side *s, Val lane)
             sum += i->op == KI_CONST ? 0 : 1;
             continue;
         }
-        const KAff *x = &k->access.at[i->aux].at;
+        const KAccess *a = &k->access.at[i->aux];
+        const KAff *x = &a->at;
         int64_t c = con_coef(x, lane);
-        bool pairs = c == 2 && p->mach->masked && dtype_bytes((DType)i->dtype) >= 4;
+        bool pairs = c == 2 && a->n_bounds == 0 && dtype_bytes((DType)i->dtype) >= 4;
         sum += c == 0 || c == 1 ? 1 : pairs ? 4 : 2 * p->vl;
         for (int t = 0; t < x->n; t++) {
             const KInst *j = &k->inst.at[x->t[t].v];

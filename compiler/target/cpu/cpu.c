@@ -80,6 +80,7 @@ static void emit_constants(Model *m)
 {
     const Program *p = m->p;
     m->constant = NEW_ARRAY(m->arena, Lv, p->buffer.n);
+    m->calls = NEW_ARRAY(m->arena, Lv, p->entry.n);
     for (int i = 0; i < p->buffer.n; i++) {
         const Buffer *b = &p->buffer.at[i];
         if (b->role != ROLE_CONSTANT)

@@ -99,15 +99,25 @@ static bool is_suspect(const Buffer *b)
     return b->offset >= 0 && dtype_is_float(b->dtype);
 }
 
-/* The loss first: where it is not finite, no gradient will be. */
-static Lv suspect_table(Model *m, const Entry *e, int *n)
+static Lv suspect_loss(Model *m, const Entry *e, int *n)
+{
+    const Program *p = m->p;
+    Lv row = NULL;
+    *n = 0;
+    const Result *loss = model_loss(p) >= 0 ? own_result(p, e, model_loss(p)) : NULL;
+    if (loss != NULL && is_suspect(&p->buffer.at[loss->buffer])) {
+        row = suspect(m, "the loss", &p->buffer.at[loss->buffer]);
+        *n = 1;
+    }
+    return table(m, &row, *n, 5);
+}
+
+/* Gradients where the entry `grad` leaves them. */
+static Lv suspect_gradients(Model *m, int *n)
 {
     const Program *p = m->p;
     Lv *row = NEW_ARRAY(m->arena, Lv, p->tensor.n + 1);
     *n = 0;
-    const Result *loss = model_loss(p) >= 0 ? own_result(p, e, model_loss(p)) : NULL;
-    if (loss != NULL && is_suspect(&p->buffer.at[loss->buffer]))
-        row[(*n)++] = suspect(m, "the loss", &p->buffer.at[loss->buffer]);
     for (int i = 0; i < p->tensor.n; i++) {
         const Tensor *t = &p->tensor.at[i];
         if (t->role != ROLE_GRADIENT || !is_suspect(&p->buffer.at[t->buffer]))
@@ -184,16 +194,65 @@ static void store_rows(Fn *f, Lv rows)
         ir_store(&f->m->ir, rows, ir_off(&f->m->ir, f->g, b->offset), 8);
 }
 
-static void run(Fn *f, Lv calls, Lv places)
+/* What an entry is called with. */
+typedef struct Feed {
+    Lv inputs, n_in; /* its %In table */
+    int64_t full;    /* rows of a full call; 0: it reads none */
+    Lv rows;         /* valid ones */
+    Lv places;       /* by input: where its kernels find it */
+} Feed;
+
+static Feed feed_of(Fn *f, const Entry *e)
 {
-    Ir *ir = &f->m->ir;
-    Lv arg[] = {f->g, places};
+    Model *m = f->m;
+    Use *use = NEW_ARRAY(m->arena, Use, m->p->input.n);
+    Feed d = {.full = model_uses(m->p, e, use), .n_in = ir_int(&m->ir, m->p->input.n)};
+    d.inputs = input_table(m, use);
+    return d;
+}
+
+static void run(Fn *f, const Feed *d, Lv calls)
+{
+    Lv place[] = {f->g, f->in, d->inputs, d->n_in, d->rows, d->places}, arg[] = {f->g, d->places};
+    call(f, "gradc.place", place, 6);
+    store_rows(f, d->rows);
     Lv mode = call(f, "gradc.fp_set", NULL, 0);
-    ir_call(ir, calls, arg, 2);
+    ir_call(&f->m->ir, calls, arg, 2);
     call(f, "gradc.fp_restore", &mode, 1);
 }
 
-static void check_finite(Fn *f, const Entry *e)
+static Lv blame_loss(Fn *f, const Entry *e)
+{
+    int n;
+    Lv rows = suspect_loss(f->m, e, &n), arg[] = {f->g, rows, ir_int(&f->m->ir, n)};
+    return call(f, "gradc.blame", arg, 3);
+}
+
+/* A step keeps no gradients. As it has changed nothing, `grad` gives the same ones. */
+static void blame_gradient(Fn *f, Lv rows, Lv places)
+{
+    Model *m = f->m;
+    Ir *ir = &m->ir;
+    const Entry *grad = program_entry(m->p, "grad");
+    if (grad == NULL) {
+        Lv say[] = {f->g, text(m, "a gradient is NaN or infinite: nothing was changed")};
+        call(f, "gradc.say", say, 2);
+        return;
+    }
+    Feed d = feed_of(f, grad);
+    d.rows = rows;
+    d.places = places;
+    run(f, &d, model_calls(m, grad));
+    int n;
+    Lv suspects = suspect_gradients(m, &n), arg[] = {f->g, suspects, ir_int(ir, n)};
+    Lv known = call(f, "gradc.blame", arg, 3);
+    IrIf s = ir_if(ir, LLVMBuildNot(ir->b, known, ""));
+    Lv say[] = {f->g, text(m, "the norm of all gradients is infinite: nothing was changed")};
+    call(f, "gradc.say", say, 2);
+    ir_end_if(ir, &s);
+}
+
+static void check_finite(Fn *f, const Entry *e, const Feed *d)
 {
     Model *m = f->m;
     Ir *ir = &m->ir;
@@ -202,10 +261,11 @@ static void check_finite(Fn *f, const Entry *e)
     Lv flag = ir_load(ir, ir->i8, ir_off(ir, f->g, m->p->buffer.at[e->finite].offset), 1);
     Lv bad = LLVMBuildICmp(ir->b, LLVMIntEQ, flag, LLVMConstInt(ir->i8, 0, 0), "");
     IrIf s = ir_if(ir, bad);
-    int n;
-    Lv rows = suspect_table(m, e, &n), arg[] = {f->g, rows, ir_int(ir, n)};
-    call(f, "gradc.blame", arg, 3);
     ir_store(ir, ir_int32(ir, GRADC_NONFINITE), f->status, 4);
+    Lv known = blame_loss(f, e);
+    IrIf unknown = ir_if(ir, LLVMBuildNot(ir->b, known, ""));
+    blame_gradient(f, d->rows, d->places);
+    ir_end_if(ir, &unknown);
     ir_end_if(ir, &s);
 }
 
@@ -214,29 +274,24 @@ static void emit_body(Fn *f, const Entry *e, Lv calls)
     Model *m = f->m;
     Ir *ir = &m->ir;
     const Program *p = m->p;
-    Use *use = NEW_ARRAY(m->arena, Use, p->input.n);
-    int64_t full = model_uses(p, e, use);
-    Lv inputs = input_table(m, use), outputs = output_table(m, e);
-    Lv n_in = ir_int(ir, p->input.n), n_out = ir_int(ir, p->result.n);
+    Feed d = feed_of(f, e);
+    Lv outputs = output_table(m, e), n_out = ir_int(ir, p->result.n), full = ir_int(ir, d.full);
     Lv rows = ir_slot(ir, ir->i64, 8);
-    Lv places = ir_slot(ir, LLVMArrayType(ir->ptr, (unsigned)p->input.n + 1), 16);
-    Lv a1[] = {f->g, f->in, inputs, n_in, ir_int(ir, full), rows, may_lack_inputs(f, e)};
+    d.places = ir_slot(ir, LLVMArrayType(ir->ptr, (unsigned)p->input.n + 1), 16);
+    Lv a1[] = {f->g, f->in, d.inputs, d.n_in, full, rows, may_lack_inputs(f, e)};
     check(f, call(f, "gradc.check", a1, 7));
     Lv a2[] = {f->g, f->out, outputs, n_out};
     check(f, call(f, "gradc.check_out", a2, 4));
-    Lv n = ir_load(ir, ir->i64, rows, 8);
-    if (p->rows < 0 && full > 0) { /* nothing in this program counts the valid rows */
-        Lv whole[] = {f->g, n, ir_int(ir, full)};
+    d.rows = ir_load(ir, ir->i64, rows, 8);
+    if (p->rows < 0 && d.full > 0) { /* nothing in this program counts the valid rows */
+        Lv whole[] = {f->g, d.rows, full};
         check(f, call(f, "gradc.whole", whole, 3));
     }
-    Lv a3[] = {f->g, f->in, inputs, n_in, n, places};
-    call(f, "gradc.place", a3, 6);
-    store_rows(f, n);
     Lv last = ir_off(ir, f->g, HANDLE_LAST);
     ir_store(ir, ir_int(ir, 0), last, 8);
-    run(f, calls, places);
+    run(f, &d, calls);
     call(f, "gradc.copy_out", a2, 4);
-    check_finite(f, e);
+    check_finite(f, e, &d);
     if (program_entry(p, "grad") == e)
         ir_store(ir, ir_int(ir, 1), last, 8);
 }
@@ -244,7 +299,10 @@ static void emit_body(Fn *f, const Entry *e, Lv calls)
 Lv model_entry_fn(Model *m, const Entry *e)
 {
     Ir *ir = &m->ir;
+    const Entry *grad = program_entry(m->p, "grad");
     Lv calls = model_calls(m, e);
+    if (e->updates && grad != NULL)
+        model_calls(m, grad); /* before this function is begun: check_finite() calls it */
     const Lt arg[] = {ir->ptr, ir->ptr, ir->ptr};
     const char *name = arena_printf(m->arena, "%s.%s.entry", m->name, e->name);
     Lv fn = ir_function(ir, name, ir->i32, arg, 3);

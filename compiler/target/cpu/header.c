@@ -50,7 +50,7 @@ static void put_doc(Header *h, const char *doc, const char *indent)
     text_add(&h->t, "%s/* ", indent);
     for (const char *p = comment(h, doc); *p != 0; p++) {
         if (*p == '\n')
-            text_add(&h->t, "\n%s * ", indent);
+            text_add(&h->t, "\n%s *%s", indent, p[1] == '\n' ? "" : " ");
         else
             text_char(&h->t, *p);
     }
@@ -130,6 +130,7 @@ static void put_outputs(Header *h)
              h->name);
     for (int i = 0; i < p->result.n; i++) {
         const Buffer *b = &p->buffer.at[p->result.at[i].buffer];
+        put_doc(h, p->result.at[i].doc, "    ");
         text_add(&h->t, "    %s *%s; /* %s %s: %s */\n", c_type(b->dtype), id[i],
                  kind[model_result_kind(p, i)], comment(h, name[i]),
                  shape_text(h, b->dtype, b->rank, b->shape));
@@ -149,10 +150,14 @@ static void put_tensors(Header *h)
             t->role == ROLE_GRADIENT ? arena_printf(h->m->arena, "grad_%s", t->name) : t->name;
     }
     const char **id = name_identifiers(h->m->arena, name, p->tensor.n);
-    text_add(&h->t, "/* Tensors, for read, write and set. */\nenum {\n");
+    text_add(&h->t, "/* Tensors, for read, write and set. A parameter that is frozen, or that the "
+                    "loss does not\n"
+                    " * use, has no gradient. */\nenum {\n");
     for (int i = 0; i < p->tensor.n; i++) {
         const Tensor *t = &p->tensor.at[i];
         const Buffer *b = &p->buffer.at[t->buffer];
+        if (t->role != ROLE_GRADIENT && t->role != ROLE_OPTIMIZER)
+            put_doc(h, t->doc, "    ");
         text_add(&h->t, "    %s_T_%s = %d, /* %s: %s, %s */\n", h->upper, id[i], i,
                  comment(h, t->name), shape_text(h, b->dtype, b->rank, b->shape),
                  role_name(t->role));
@@ -168,6 +173,7 @@ static void put_entry(Header *h, const Entry *e)
         loss >= 0 ? c_type(h->m->p->buffer.at[h->m->p->result.at[loss].buffer].dtype) : "void";
     if (strcmp(e->name, "step") == 0 || strcmp(e->name, "grad") == 0) {
         bool step = e->name[0] == 's';
+        put_doc(h, step ? h->m->p->train_doc : NULL, "");
         text_add(
             &h->t,
             step ? "/* One training step: forward, backward, clipping, update. */\n"

@@ -20,6 +20,7 @@ typedef struct Model {
     const char *name; /* C identifier of the model, prefix of all symbols */
     KernelFn *kernel;
     Lv *constant; /* by buffer: ROLE_CONSTANT's bytes */
+    Lv *calls;    /* by entry: what model_calls() has made */
     Lv cells;     /* table of tensors for read, write and set */
     struct Lines *lines;
 } Model;

@@ -49,7 +49,7 @@ static double access_cost(const Cost *c, const KAccess *a, bool store)
         return 1 + bounds;
     if (stride == 1 && (masks || !c->masked))
         return registers(c, t) * ((store ? 1.5 : 1.0) + bounds + c->masked);
-    if (stride == 2 && !store && c->m->masked && dtype_bytes(t) >= 4)
+    if (stride == 2 && !store && !c->masked && a->n_bounds == 0 && dtype_bytes(t) >= 4)
         return registers(c, t) * (4 + bounds);
     return 2.5 * each;
 }

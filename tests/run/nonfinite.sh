@@ -1,0 +1,85 @@
+#!/bin/sh
+# A step that meets NaN or infinity says in which tensor, and where.
+#
+#   sh tests/run/nonfinite.sh GRADC
+set -u
+gradc=${1:-build/gradc}
+scratch=$(mktemp -d) || exit 3
+trap 'rm -rf "$scratch"' EXIT
+passed=0 failed=0
+
+# model DTYPE LOSS [SETTING]: f.model, whose parameter w has a zero in its second element.
+model() {
+    cat >"$scratch/f.model" <<EOF
+model f(batch = 4) {
+    input x : $1[batch, 4]
+    param a : $1[3] = ones
+    param w : $1[4] = [1, 0, 1, 1]
+    loss $2
+}
+train f {
+    optimizer sgd(lr = 0.1)
+    ${3:-}
+}
+EOF
+}
+
+# refused WORDS COMMAND...: it ends with a message of these words.
+refused() {
+    words=$1
+    shift
+    "$@" >"$scratch/out" 2>&1
+    status=$?
+    if [ "$status" -eq 1 ] && grep -qF "$words: nothing was changed" "$scratch/out"; then
+        passed=$((passed + 1))
+    else
+        echo "FAILED: status $status, and not \`$words\`:"
+        cat "$scratch/f.model" "$scratch/out"
+        failed=$((failed + 1))
+    fi
+}
+
+says() {
+    words=$1
+    shift
+    refused "$words" "$gradc" run "$scratch/f.model" --step "$@"
+}
+
+ones="--in x=1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1"
+kink='mean(sum(a) + sqrt(w * w) @ transpose(x))'
+for type in f32 f64; do
+    # shellcheck disable=SC2086  # an option and its value
+    {
+        model "$type" "$kink"
+        says "the gradient w is NaN at element 1" $ones
+        model "$type" "$kink" "clip global_norm(1)"
+        says "the gradient w is NaN at element 1" $ones
+        model "$type" "$kink" "accumulate 2"
+        says "the gradient w is NaN at element 1" $ones,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0
+        model "$type" "$kink" "guard loss"
+        if "$gradc" run "$scratch/f.model" --step $ones >"$scratch/out" 2>&1; then
+            passed=$((passed + 1))
+        else
+            echo "FAILED: a guard of the loss looks at gradients"
+            failed=$((failed + 1))
+        fi
+        model "$type" "sum(a) + mean(sqrt(w) @ transpose(x))"
+        says "the gradient w is infinite at element 1" $ones
+        model "$type" "sum(a) / sum(w[1:2]) + 0 * mean(x)"
+        says "the loss is infinite" $ones
+        model "$type" "sum(a) - mean(log(w - 1) @ transpose(x))"
+        says "the loss is NaN" $ones
+    }
+done
+# Training names it, too.
+model f32 'mean(sum(a) + sqrt(w * w) @ transpose(x))'
+for _ in 1 2 3 4; do echo "1,1,1,1"; done >"$scratch/x.csv"
+refused "the gradient w is NaN at element 1" \
+    "$gradc" train "$scratch/f.model" --data "x=$scratch/x.csv"
+# No gradient is infinite, but the sum of their squares is.
+model f32 "1e30 * sum(a) + mean(w @ transpose(x))" "clip global_norm(1)"
+# shellcheck disable=SC2086
+says "the norm of all gradients is infinite" $ones
+
+echo "passed=$passed failed=$failed skipped=0"
+[ "$failed" -eq 0 ]
