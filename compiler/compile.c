@@ -42,6 +42,18 @@ static bool inspect(Ctx *cx, const char *stage, const Graph *g)
     return wrong == NULL;
 }
 
+static bool loops_fit(Graph *g)
+{
+    Ref deepest = NONE;
+    int depth = g_loop_depth(g, &deepest);
+    if (depth <= MAX_LOOP_DEPTH)
+        return true;
+    g->origin = node(g, deepest)->origin;
+    g_error(g, E0901, "scans are nested %d deep here, and at most %d can be", depth,
+            MAX_LOOP_DEPTH);
+    return false;
+}
+
 static bool is_assigned(const Graph *g, int64_t slot)
 {
     for (int i = 0; i < g->root.n; i++)
@@ -73,25 +85,49 @@ static void own_results(Graph *g)
             continue;
         Type t = *type_of(g, r->ref);
         Attr shape = {.kind = ATTR_INTS, .n = t.rank, .ints = t.dim};
+        g->origin = node(g, r->ref)->origin;
         Ref copy = g_node(g, OP_reshape, &r->ref, 1, &shape);
         g->root.at[i].ref = copy;
     }
 }
 
-/* The graph of one entry, from the tree to forward, backward and update. *out owns it
- * from the start, so that a failure leaves nothing behind. */
-static bool entry_graph(Ctx *cx, Model *m, EntryKind e, bool primal_only, Graph **out)
+/* How deep scans may be nested, before there are micro-batches around them. */
+static int room_for_scans(const Model *m)
 {
+    return MAX_LOOP_DEPTH - (model_accumulate(m) > 1);
+}
+
+static bool cut_scans(const Model *m, int32_t levels, Graph **g)
+{
+    Graph *runs = split_scans(*g, levels, room_for_scans(m));
+    if (runs == NULL)
+        return false;
+    graph_free(*g);
+    *g = runs;
+    return true;
+}
+
+/* The graph of one entry, from the tree to forward, backward and update. `all` owns it
+ * from the start, so that a failure leaves nothing behind. */
+static bool entry_graph(Ctx *cx, EntryKind e, bool primal_only, int32_t levels, Output *all)
+{
+    Model *m = all->model;
+    Graph **out = &all->graph[e];
     Graph *g = *out = build(cx, m, e); /* tree -> primal graph             */
     if (g == NULL)
         return false;
     simplify(cx, g); /* fold, share, drop dead nodes     */
     if (!inspect(cx, "primal", g))
         return false;
+    if (!loops_fit(g))
+        return false;
     if (e == ENTRY_INIT || e == ENTRY_EVAL || primal_only) {
         own_results(g);
         return true;
     }
+    all->has_runs = all->has_runs || can_split_scans(g, room_for_scans(m));
+    if (levels > 0 && cut_scans(m, levels, out)) /* fewer bytes, more time           */
+        simplify(cx, g = *out);
     if (!vjp(cx, g, model_pinned(m))) /* append the reverse graph         */
         return false;                 /* an op has no derivative          */
     simplify(cx, g);
@@ -99,11 +135,19 @@ static bool entry_graph(Ctx *cx, Model *m, EntryKind e, bool primal_only, Graph 
         return false;
     if (model_accumulate(m) > 1)
         g = *out = build_accumulate(cx, m, g); /* micro-batches: a loop around it  */
-    if (g == NULL || (e == ENTRY_STEP && !build_update(cx, m, g)))
+    if (g == NULL || !loops_fit(g) || (e == ENTRY_STEP && !build_update(cx, m, g)))
         return false; /* clipping, optimizer, finite flag */
     simplify(cx, g);
     own_results(g);
     return inspect(cx, "joint", g);
+}
+
+/* Without a `train`, `grad` takes the place of `step`. */
+static bool is_asked_for(const Options *o, const Model *m, EntryKind e)
+{
+    if (e == ENTRY_STEP)
+        return o->entry[e] && model_trains(m);
+    return o->entry[e] || (e == ENTRY_GRAD && o->entry[ENTRY_STEP] && !model_trains(m));
 }
 
 bool compile_graphs(Ctx *cx, int32_t source, const Options *o, bool primal_only, Output *out)
@@ -118,9 +162,9 @@ bool compile_graphs(Ctx *cx, int32_t source, const Options *o, bool primal_only,
         return false;
     for (int i = 0; i < N_ENTRIES; i++) { /* init last: it knows every slot   */
         EntryKind e = order[i];
-        if (!o->entry[e] || (e == ENTRY_STEP && !model_trains(out->model)))
+        if (!is_asked_for(o, out->model, e))
             continue;
-        if (!entry_graph(cx, out->model, e, primal_only, &out->graph[e]))
+        if (!entry_graph(cx, e, primal_only, o->scan_levels, out))
             return false;
     }
     return true;
@@ -132,27 +176,17 @@ static Program *new_program(const Output *out)
     p->arena = out->arena;
     p->name = model_name(out->model);
     p->doc = model_doc(out->model);
+    p->train_doc = model_train_doc(out->model);
     p->accumulate = model_accumulate(out->model);
     p->batch_rows = model_batch(out->model);
     model_hash(out->model, p->hash);
     return p;
 }
 
-/* What the entry needs at the least, as far as is known. */
-static int64_t needs(const Plan *p)
+static void document_results(Program *p, const Model *m)
 {
-    return p->least > 0 ? p->least : p->peak;
-}
-
-static bool fits(Ctx *cx, const Options *o, const Output *out)
-{
-    if (o->budget_bytes == 0 || out->program->arena_bytes <= o->budget_bytes)
-        return true;
-    const Plan *worst = NULL;
-    for (int e = 0; e < N_ENTRIES; e++)
-        if (out->plan[e] != NULL && (worst == NULL || needs(out->plan[e]) > needs(worst)))
-            worst = out->plan[e];
-    return worst != NULL && plan_fits(cx, worst, o->budget_bytes, NO_SPAN);
+    for (int i = 0; i < p->result.n; i++)
+        p->result.at[i].doc = model_result_doc(m, p->result.at[i].name);
 }
 
 bool compile_program(Ctx *cx, const Options *o, Output *out)
@@ -173,12 +207,21 @@ bool compile_program(Ctx *cx, const Options *o, Output *out)
     }
     lower_pinned(p, model_pinned(out->model)); /* parameters, state: shared        */
     lower_lanes(p, lane_bytes, o->threads_max);
-    for (int e = 0; e < N_ENTRIES; e++) /* order, live ranges, offsets      */
-        if (c[e] != NULL)
-            out->plan[e] = lower_entry(cx, p, c[e], model_pinned(out->model),
-                                       entry_name((EntryKind)e), o->budget_bytes);
+    Lowered *l[N_ENTRIES] = {NULL};
+    for (int e = 0; e < N_ENTRIES; e++) { /* order, live ranges, offsets      */
+        if (c[e] == NULL)
+            continue;
+        l[e] = lower_plan(cx, p, c[e], model_pinned(out->model), entry_name((EntryKind)e));
+        out->plan[e] = lower_plan_of(l[e]);
+    }
+    if (!compile_within(cx, o, out)) /* steps that run again          */
+        return false;
+    for (int e = 0; e < N_ENTRIES; e++)
+        if (l[e] != NULL)
+            lower_calls(l[e]); /* steps -> calls                   */
     lower_finish(p);
-    return cx->n_errors == 0 && fits(cx, o, out);
+    document_results(p, out->model);
+    return cx->n_errors == 0;
 }
 
 bool compile_differences(Ctx *cx, int32_t source, const Options *o, Output *out)
@@ -204,9 +247,7 @@ bool compile_differences(Ctx *cx, int32_t source, const Options *o, Output *out)
 
 bool compile(Ctx *cx, int32_t source, const Options *o, Output *out)
 {
-    if (!compile_graphs(cx, source, o, false, out))
-        return false;
-    if (!compile_program(cx, o, out))
+    if (!compile_planned(cx, source, o, out))
         return false;
     return target_emit(cx, out->program, &o->target, &out->object); /* LLVM IR -> object */
 }

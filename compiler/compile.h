@@ -5,6 +5,7 @@
 #include "front/build.h"
 #include "front/parse.h"
 #include "kernel/program.h"
+#include "plan/budget.h"
 #include "plan/plan.h"
 #include "target/target.h"
 
@@ -12,9 +13,12 @@ typedef struct Options {
     const char *model;    /* of several in a file; NULL: the last */
     const Define *define; /* -D name=value */
     int n_defines;
-    bool entry[4];        /* by EntryKind: asked for */
-    int64_t budget_bytes; /* of the whole block; 0: no limit */
-    int32_t threads_max;  /* lanes that the block has scratch for */
+    bool entry[4];      /* by EntryKind: asked for; `grad` for `step` without a `train` */
+    BudgetAsked budget; /* of the whole block */
+    PlanEffort effort;
+    bool prove;          /* what the budget costs at the least */
+    int32_t scan_levels; /* scans are cut into runs, so deep: split_scans() */
+    int32_t threads_max; /* lanes that the block has scratch for */
     TargetOptions target;
 } Options;
 
@@ -26,6 +30,9 @@ typedef struct Output {
     Plan *plan[4];
     Program *program;
     ObjectFile object; /* after target_emit */
+    int64_t budget;    /* in bytes, 0: none */
+    bool over;         /* every step run once needs more than the budget */
+    bool has_runs;     /* scans can be cut into runs */
 } Output;
 
 enum { N_ENTRIES = 4 };
@@ -39,6 +46,15 @@ bool compile_graphs(Ctx *cx, int32_t source, const Options *o, bool primal_only,
 /* Graphs -> plans and a program.
  * fails: false: the budget is below the smallest peak (E0601, both figures). */
 bool compile_program(Ctx *cx, const Options *o, Output *out);
+
+/* Plans within the budget, in place of those of which it has less: steps run again.
+ * fails: false, after reporting the entry that needs more. */
+bool compile_within(Ctx *cx, const Options *o, Output *out);
+
+/* compile_graphs() and compile_program(). Where a budget asks for it, scans are cut into runs, as
+ * deep as is cheapest; the plan of a depth does not depend on the budget, so that more bytes never
+ * cost more time. */
+bool compile_planned(Ctx *cx, int32_t source, const Options *o, Output *out);
 
 /* The program that `gradc test` takes differences of: `grad` is the model's own; `step`
  * stores the values behind each stop_gradient, `eval` is the loss of training with those

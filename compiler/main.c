@@ -19,7 +19,7 @@ int main(int argc, char **argv)
 {
     Ctx cx;
     ctx_init(&cx);
-    arena_on_exhaustion(files_abandon);
+    arena_on_exhaustion(say_exhausted);
     Cli c = {.cx = &cx};
     bool done;
     int status = cli_parse(&c, argc, argv, &done);

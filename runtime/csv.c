@@ -181,9 +181,30 @@ static int read_rows(Table *t, int32_t dtype)
     return gr_ok(t->e);
 }
 
+/* The byte at `nul` is in this field of this line: what separates fields is guessed of the line. */
+static int refuse_nul(Table *t, int64_t nul)
+{
+    int64_t begin = nul, next, from, to, column = 0;
+    for (int64_t i = 0; i < nul; i++)
+        t->line += t->text[i] == '\n';
+    while (begin > 0 && t->text[begin - 1] != '\n')
+        begin--;
+    int64_t end = line_end(t, begin, &next);
+    if (t->separator == 0)
+        t->separator = guess_separator(t, begin, end);
+    for (int64_t at = begin; at <= nul && next_field(t, &at, end, &from, &to);)
+        column++;
+    return bad(t, column, "a byte of value 0, which no text has", "", 0);
+}
+
 static int read_table(Table *t, const gradc_csv_options *o)
 {
     int64_t end = 0, next = 0;
+    const char *nul = memchr(t->text, '\0', (size_t)t->n);
+    if (nul != NULL) {
+        t->separator = (char)o->separator;
+        return refuse_nul(t, nul - t->text);
+    }
     if (t->n >= 3 && memcmp(t->text, "\xEF\xBB\xBF", 3) == 0)
         t->at = 3;
     if (!next_line(t, &end, &next))

@@ -212,7 +212,7 @@ GRADC_API int gradc_csv_parse(const char *name, const void *bytes, size_t n,
 GRADC_API int gradc_bytes_read(const char *path, gradc_array *out, gradc_error *e);
 
 /* Any of the above: npy and IDX by their first bytes, CSV by its name (.csv .tsv .dat, also with
- * .gz behind), anything else as bytes. */
+ * .gz behind), anything else as bytes. An archive (.npz, .zip) is none of them: GRADC_FORMAT. */
 GRADC_API int gradc_array_read(const char *path, gradc_array *out, gradc_error *e);
 
 /* ------------------------------------------------------------------------------------------------

@@ -80,8 +80,12 @@ static bool named_table(const char *path)
 static int parse_any(const char *name, const void *bytes, size_t n, gradc_array *out,
                      gradc_error *e)
 {
+    static const char zip[] = {'P', 'K', 3, 4};
     if (named_table(name))
         return gradc_csv_parse(name, bytes, n, NULL, out, e);
+    if (n >= sizeof zip && memcmp(bytes, zip, sizeof zip) == 0)
+        return gr_fail(e, GRADC_FORMAT,
+                       "%s: an archive (.npz): unpack it, and give one of its .npy files", name);
     if (gr_looks_npy(bytes, (int64_t)n))
         return gradc_npy_parse(name, bytes, n, out, e);
     if (gr_looks_idx(bytes, (int64_t)n))

@@ -27,12 +27,12 @@ struct ArenaBlock {
 
 static_assert(sizeof(ArenaBlock) % ALIGN == 0, "the first allocation is aligned");
 
-static void (*on_exhaustion)(void);
+static void (*on_exhaustion)(size_t bytes);
 static int64_t blocks_asked, blocks_until_failure;
 
-void arena_on_exhaustion(void (*cleanup)(void))
+void arena_on_exhaustion(void (*end)(size_t bytes))
 {
-    on_exhaustion = cleanup;
+    on_exhaustion = end;
 }
 
 void arena_fail_at(int64_t n)
@@ -47,9 +47,10 @@ int64_t arena_blocks(void)
 
 static _Noreturn void out_of_memory(size_t bytes)
 {
-    fprintf(stderr, "gradc: out of memory: a request for %zu bytes was refused\n", bytes);
     if (on_exhaustion != NULL)
-        on_exhaustion();
+        on_exhaustion(bytes);
+    else
+        fprintf(stderr, "gradc: out of memory: a request for %zu bytes was refused\n", bytes);
     exit(4);
 }
 

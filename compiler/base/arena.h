@@ -43,8 +43,9 @@ ArenaMark arena_mark(const Arena *a);
 void arena_reset(Arena *a, ArenaMark m);
 void arena_free(Arena *a);
 
-/* Called once before the program ends for want of memory. */
-void arena_on_exhaustion(void (*cleanup)(void));
+/* Called once before the program ends for want of memory, with the size of the request: it
+ * says so, and cleans up. Without one, a sentence goes to stderr. */
+void arena_on_exhaustion(void (*end)(size_t bytes));
 
 /* For fault tests: the n-th block that any arena asks of the system from now on
  * is refused (n = 1: the next one; 0: none is). */

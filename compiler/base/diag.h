@@ -101,6 +101,10 @@ void diag_help(Ctx *cx, Diag *d, const char *format, ...) __attribute__((format(
  * one pass, as text with carets or as JSON lines. */
 void diag_print(const Ctx *cx, FILE *to);
 
+/* A message that is no diagnostic, with no code and no place: "gradc: TEXT", or as JSON with the
+ * keys that a diagnostic has. help: or NULL. */
+void diag_message(bool json, bool warning, const char *text, const char *help, FILE *to);
+
 /* "E0203" of a code, its title; the code of "E0203" or N_CODES; its long text,
  * NULL if nobody wrote one. */
 const char *code_id(Code code);

@@ -246,7 +246,10 @@ static void put_json(const Ctx *cx, Text *t, const Diag *d)
 {
     text_char(t, '{');
     json_string(t, "severity", d->warning ? "warning" : "error");
-    text_add(t, ",\"code\":\"%s\",", code_id(d->code));
+    if (d->code == N_CODES)
+        text_add(t, ",\"code\":null,");
+    else
+        text_add(t, ",\"code\":\"%s\",", code_id(d->code));
     json_place(cx, t, d->span);
     text_char(t, ',');
     json_string(t, "message", d->text);
@@ -310,5 +313,22 @@ void diag_print(const Ctx *cx, FILE *to)
             put_text(cx, &t, list[i].d);
         fwrite(t.at, 1, t.n, to);
     }
+    arena_free(&arena);
+}
+
+void diag_message(bool json, bool warning, const char *text, const char *help, FILE *to)
+{
+    Arena arena = {0};
+    Text t;
+    text_init(&t, &arena);
+    Diag d = {.code = N_CODES, .warning = warning, .span = NO_SPAN, .text = text, .help = help};
+    if (json) {
+        put_json(NULL, &t, &d);
+    } else {
+        text_add(&t, "gradc: %s\n", text);
+        if (help != NULL)
+            text_add(&t, "  help: %s\n", help);
+    }
+    fwrite(t.at, 1, t.n, to);
     arena_free(&arena);
 }

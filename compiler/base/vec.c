@@ -99,6 +99,18 @@ void text_json(Text *t, const char *s)
     }
 }
 
+void text_pair(Text *t, const char *key, const char *value)
+{
+    text_add(t, "\"%s\": ", key);
+    if (value == NULL) {
+        text_add(t, "null");
+        return;
+    }
+    text_char(t, '"');
+    text_json(t, value);
+    text_char(t, '"');
+}
+
 void text_c(Text *t, const char *s)
 {
     for (; *s != '\0'; s++) {

@@ -39,6 +39,8 @@ void text_float(Text *t, float x);
  * `s` holds no control characters (other than \b \f \n \r \t) and no "??".
  * Bytes that are no UTF-8 become U+FFFD. */
 void text_json(Text *t, const char *s);
+/* "key": "value", escaped; NULL: null. */
+void text_pair(Text *t, const char *key, const char *value);
 /* `s` as the inside of a C string literal, whatever it holds. */
 void text_c(Text *t, const char *s);
 

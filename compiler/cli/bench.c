@@ -1,4 +1,4 @@
-/* gradc bench: time of a step and of a forward pass, and what they take. */
+/* gradc bench: time of a step (or of the gradients) and of a forward pass, and what they take. */
 #include "values.h"
 
 #include <stdlib.h>
@@ -44,6 +44,12 @@ static void print_times(const char *name, const Times *t, bool json)
                t->p90);
 }
 
+/* A model without a `train` has gradients to time, but no step. */
+static EntryFn *longest_entry(const Session *s)
+{
+    return s->model->step != NULL ? s->model->step : s->model->grad;
+}
+
 static void print_all(const Cli *c, const Session *s, int64_t threads, const Times *step,
                       const Times *forward)
 {
@@ -51,8 +57,8 @@ static void print_all(const Cli *c, const Session *s, int64_t threads, const Tim
     if (json)
         printf("{\"model\": \"%s\", \"target\": \"%s\", \"threads\": %lld, ", s->model->name,
                s->model->target, (long long)threads);
-    if (s->model->step != NULL)
-        print_times("step_ms", step, json);
+    if (longest_entry(s) != NULL)
+        print_times(s->model->step != NULL ? "step_ms" : "grad_ms", step, json);
     print_times("forward_ms", forward, json);
     const char *form = json ? "\"arena_bytes\": %lld, \"peak_rss_bytes\": %lld, "
                               "\"compile_ms\": %.1f, \"object_bytes\": %zu}\n"
@@ -80,8 +86,8 @@ static int bench(Cli *c, Session *s)
     Values out = results_make(&s->arena, s->model);
     Times step = {0}, forward = {0};
     int st = time_entry(s, s->model->eval, &in, &out, warmup, steps, &forward);
-    if (st == GRADC_OK && s->model->step != NULL)
-        st = time_entry(s, s->model->step, &in, &out, warmup, steps, &step);
+    if (st == GRADC_OK && longest_entry(s) != NULL)
+        st = time_entry(s, longest_entry(s), &in, &out, warmup, steps, &step);
     if (st != GRADC_OK)
         return session_failed(s, "bench", st);
     print_all(c, s, threads, &step, &forward);

@@ -54,7 +54,7 @@ extern const int n_commands;
  * the version has been printed. */
 int cli_parse(Cli *c, int argc, char **argv, bool *done);
 bool cli_has(const Cli *c, OptionId id);
-/* The last value given, or `otherwise`. */
+/* The value given, or `otherwise`. */
 const char *cli_value(const Cli *c, OptionId id, const char *otherwise);
 /* The n-th value of an option that may be given several times, or NULL. */
 const char *cli_nth(const Cli *c, OptionId id, int n);
@@ -63,9 +63,18 @@ int cli_integer(const Cli *c, OptionId id, int64_t otherwise, int64_t lo, int64_
 /* "512MiB", "1.5GiB", "4096". */
 bool parse_bytes(const char *s, int64_t *bytes);
 
-/* One sentence on stderr: "gradc: ...". */
+/* --budget ("min", "80%", "512MiB"; BUDGET_NONE if it is not given) and --plan-effort;
+ * EXIT_USAGE after a message. */
+int cli_budget(const Cli *c, BudgetAsked *b, PlanEffort *effort);
+
+/* One sentence on stderr: "gradc: ..."; with --json an object of the keys of a diagnostic, whose
+ * code and file are null. A remark is a warning. */
 void say(const char *format, ...) __attribute__((format(printf, 1, 2)));
+void remark(const char *format, ...) __attribute__((format(printf, 1, 2)));
 int usage_error(const Cli *c, const char *format, ...) __attribute__((format(printf, 2, 3)));
+void messages_as_json(bool json);
+/* For arena_on_exhaustion(): says so, and removes temporary files. */
+void say_exhausted(size_t bytes);
 
 /* From options to those of the pipeline; EXIT_USAGE after a message. */
 int read_options(Cli *c);
@@ -82,8 +91,13 @@ int finish(Cli *c, bool ok);
 typedef struct Files Files;
 Files *files_open(Arena *a);
 void files_add(Files *f, const char *path, const void *bytes, size_t n); /* "-": stdout */
-int files_commit(Files *f); /* EXIT_OK or EXIT_FILE after a message */
-void files_abandon(void);   /* removes temporary files, at exhaustion of memory too */
+/* EXIT_OK, or after a message EXIT_FILE, EXIT_USAGE: one path for two files. */
+int files_commit(Files *f);
+void files_abandon(void); /* removes temporary files, at exhaustion of memory too */
+
+/* Compiles as far as `stage`: 0 graphs of the forward pass, 1 all graphs, 2 plans. Gives an exit
+ * status, after messages. */
+int compile_to(Cli *c, int stage, Output *out);
 
 /* A compiled model in this process: the very bytes that `build` writes. */
 typedef struct Session {
@@ -103,6 +117,10 @@ int session_open(Cli *c, Session *s, bool wants_grad);
 void session_close(Session *s);
 /* A message for a status of the model's entries. */
 int session_failed(const Session *s, const char *what, int status);
+
+/* --format, one of those known; EXIT_USAGE after a message. */
+int show_format(const Cli *c, const char *const *known, int n, const char **format);
+const char *text_of_plans(const Cli *c, Output *out, bool json);
 
 double now_ms(void);
 int64_t peak_rss_bytes(void);

@@ -12,6 +12,8 @@ const Command commands[] = {
     {"plan", "M.model", "schedule, live ranges and peak memory of each entry", command_plan, 1, 1,
      "  gradc plan mlp.model\n"
      "  gradc plan mlp.model --entry step --format json\n"
+     "  gradc plan mlp.model --budget 80% --entry step --format svg > memory.svg\n"
+     "  gradc plan mlp.model --entry step --pareto\n"
      "  gradc plan --problem graph.json --budget 80% --json\n"
      "  gradc plan --placement buffers.csv --capacity 1MiB -o offsets.csv\n"},
     {"explain", "E0203 | nn.linear | M.model TENSOR",

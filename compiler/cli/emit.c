@@ -1,4 +1,4 @@
-/* Commands that compile and show: build, check, show, plan, explain, fmt. */
+/* Commands that compile and show: build, check, show, plan. */
 #include "cli.h"
 
 #include <string.h>
@@ -42,6 +42,18 @@ static int read_entries(Cli *c)
     return EXIT_OK;
 }
 
+static int check_dump(const Cli *c)
+{
+    static const char *const stage[] = {"ast", "primal", "reverse", "joint", "all"};
+    const char *name = cli_value(c, OPT_DUMP, NULL);
+    bool known = name == NULL;
+    for (size_t i = 0; i < sizeof stage / sizeof *stage && !known; i++)
+        known = strcmp(name, stage[i]) == 0;
+    return known
+               ? EXIT_OK
+               : usage_error(c, "--dump takes ast, primal, reverse, joint and all, not `%s`", name);
+}
+
 int read_options(Cli *c)
 {
     Options *o = &c->options;
@@ -51,6 +63,8 @@ int read_options(Cli *c)
         status = read_defines(c);
     if (status == EXIT_OK)
         status = read_entries(c);
+    if (status == EXIT_OK)
+        status = check_dump(c);
     if (status != EXIT_OK)
         return status;
     o->threads_max = (int32_t)threads_max;
@@ -59,13 +73,9 @@ int read_options(Cli *c)
                                 .cpu = cli_value(c, OPT_CPU, "native"),
                                 .triple = cli_value(c, OPT_TRIPLE, NULL),
                                 .threads_max = o->threads_max};
-    const char *budget = cli_value(c, OPT_BUDGET, NULL);
-    if (budget != NULL && !parse_bytes(budget, &o->budget_bytes))
-        return usage_error(c, "--budget wants bytes such as 4096, 512KiB or 1.5GiB, not `%s`",
-                           budget);
     if (target_find(o->target.target) == NULL)
         return usage_error(c, "there is no target `%s`; this gradc has: cpu", o->target.target);
-    return EXIT_OK;
+    return cli_budget(c, &o->budget, &o->effort);
 }
 
 /* ---- build ------------------------------------------------------------------- */
@@ -88,7 +98,7 @@ static const char *text_of_graph(Output *out, void (*print)(const Graph *, Text 
     return t.at;
 }
 
-static const char *text_of_plans(const Cli *c, Output *out, bool json)
+const char *text_of_plans(const Cli *c, Output *out, bool json)
 {
     Text t;
     text_init(&t, out->arena);
@@ -119,14 +129,35 @@ static const char *text_of_kernels(Output *out)
     return t.at;
 }
 
+/* A name as make and ninja read it. source: GNU make manual, "Rule Syntax" and "Special
+ * Characters": backslashes count only before what they escape. */
+static void put_name(Text *t, const char *name)
+{
+    int slashes = 0;
+    for (const char *p = name; *p != 0; p++) {
+        bool escaped = strchr(" \t#:", *p) != NULL;
+        for (int i = 0; i < slashes && escaped; i++)
+            text_char(t, '\\');
+        slashes = *p == '\\' ? slashes + 1 : 0;
+        if (escaped || *p == '$')
+            text_char(t, escaped ? '\\' : '$');
+        text_char(t, *p);
+    }
+}
+
 static const char *dep_text(const Cli *c, Output *out, const char *object)
 {
     Text t;
     text_init(&t, out->arena);
-    text_add(&t, "%s:", object);
-    for (int i = 0; i < c->cx->source.n; i++)
-        if (!c->cx->source.at[i]->library)
-            text_add(&t, " %s", c->cx->source.at[i]->path);
+    put_name(&t, object);
+    text_char(&t, ':');
+    for (int i = 0; i < c->cx->source.n; i++) {
+        const Source *s = c->cx->source.at[i];
+        if (s->library || strcmp(c->operand.at[0], "-") == 0) /* no file */
+            continue;
+        text_char(&t, ' ');
+        put_name(&t, s->path);
+    }
     text_add(&t, "\n");
     return t.at;
 }
@@ -259,10 +290,9 @@ int command_build(Cli *c)
     return status;
 }
 
-/* ---- check, show, plan --------------------------------------------------------- */
+/* ---- check, show --------------------------------------------------------- */
 
-/* Compiles as far as `stage`: 0 graphs of the forward pass, 1 all graphs, 2 plans. */
-static int compile_to(Cli *c, int stage, Output *out)
+int compile_to(Cli *c, int stage, Output *out)
 {
     int32_t source;
     int status = read_options(c);
@@ -270,8 +300,8 @@ static int compile_to(Cli *c, int stage, Output *out)
         status = read_source(c, c->operand.at[0], &source);
     if (status != EXIT_OK)
         return status;
-    bool ok = compile_graphs(c->cx, source, &c->options, stage == 0, out) &&
-              (stage < 2 || compile_program(c->cx, &c->options, out));
+    bool ok = stage < 2 ? compile_graphs(c->cx, source, &c->options, stage == 0, out)
+                        : compile_planned(c->cx, source, &c->options, out);
     return finish(c, ok);
 }
 
@@ -306,7 +336,7 @@ static const char *reverse_part(const Graph *g, const char *text)
     return p != NULL ? p : text;
 }
 
-static int show_format(const Cli *c, const char *const *known, int n, const char **format)
+int show_format(const Cli *c, const char *const *known, int n, const char **format)
 {
     *format = cli_value(c, OPT_FORMAT, c->cx->json ? "json" : "text");
     for (int i = 0; i < n; i++)
@@ -342,91 +372,6 @@ int command_show(Cli *c)
             graph_print(g, &t);
         fputs(backward && strcmp(format, "text") == 0 ? reverse_part(g, t.at) : t.at, stdout);
     }
-    output_free(&out);
-    return status;
-}
-
-int command_plan(Cli *c)
-{
-    static const char *const known[] = {"text", "json"};
-    Arena arena = {0};
-    Output out = {.arena = &arena};
-    const char *format;
-    if (cli_has(c, OPT_PROBLEM))
-        return plan_problem(c);
-    if (cli_has(c, OPT_PLACEMENT))
-        return plan_placement(c);
-    int status = show_format(c, known, 2, &format);
-    if (status == EXIT_OK)
-        status = compile_to(c, 2, &out);
-    if (status == EXIT_OK)
-        fputs(text_of_plans(c, &out, strcmp(format, "json") == 0), stdout);
-    output_free(&out);
-    return status;
-}
-
-/* ---- explain -------------------------------------------------------------------- */
-
-static int explain_code(Cli *c, const char *id)
-{
-    Code code = code_find(id);
-    const char *definition = code == N_CODES ? library_definition(c->cx, id) : NULL;
-    if (definition != NULL) {
-        printf("%s\n", definition);
-        return EXIT_OK;
-    }
-    if (code == N_CODES)
-        return usage_error(c, "there is no diagnostic and no definition of the library `%s`", id);
-    printf("%s: %s\n\n%s", code_id(code), code_title(code), code_explanation(code));
-    return EXIT_OK;
-}
-
-static void explain_value(const Plan *p, int32_t v)
-{
-    const PlanValue *val = &p->value[v];
-    printf("%s of entry %s: %s, %lld bytes", val->name, p->entry, role_name(val->role),
-           (long long)val->bytes);
-    if (val->pinned) {
-        printf(", pinned at byte %lld: it lives between calls\n", (long long)val->offset);
-        return;
-    }
-    for (int i = 0; i < p->n_ranges; i++)
-        if (p->range[i].value == v)
-            printf("\n  kept from step %d (%s) to step %d (%s), at byte %lld", p->range[i].from,
-                   p->step[p->range[i].from].label, p->range[i].to, p->step[p->range[i].to].label,
-                   (long long)p->range[i].offset);
-    printf("\n  stored because %s\n", val->reason != NULL ? val->reason : "a later step reads it");
-}
-
-static int explain_tensor(Cli *c, const Output *out, const char *name)
-{
-    bool found = false;
-    VEC(const char *) names = {0};
-    for (int e = 0; e < N_ENTRIES; e++)
-        for (int v = 0; out->plan[e] != NULL && v < out->plan[e]->n_values; v++) {
-            vec_push(&c->cx->perm, &names, out->plan[e]->value[v].name);
-            if (strcmp(out->plan[e]->value[v].name, name) == 0) {
-                explain_value(out->plan[e], v);
-                found = true;
-            }
-        }
-    if (found)
-        return EXIT_OK;
-    const char *near = nearest(name, names.at, names.n);
-    say("the plan has no value `%s`%s%s%s", name, near ? "; did you mean `" : "", near ? near : "",
-        near ? "`?" : "");
-    return EXIT_INPUT;
-}
-
-int command_explain(Cli *c)
-{
-    if (c->operand.n == 1)
-        return explain_code(c, c->operand.at[0]);
-    Arena arena = {0};
-    Output out = {.arena = &arena};
-    int status = compile_to(c, 2, &out);
-    if (status == EXIT_OK)
-        status = explain_tensor(c, &out, c->operand.at[1]);
     output_free(&out);
     return status;
 }

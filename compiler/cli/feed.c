@@ -15,6 +15,37 @@ static int64_t row_elems(const gradc_model *m, int32_t i)
     return rows > 0 ? t->elems / rows : t->elems;
 }
 
+/* An element that the input cannot take: its row in the file, for batches are shuffled. */
+static int refuse_element(const gradc_tensor *t, const gradc_array *a, int64_t at, const char *path)
+{
+    int64_t rows = a->rank > 0 ? a->shape[0] : 1, per_row = a->elems / rows;
+    char element[40] = "", number[32];
+    if (per_row > 1)
+        snprintf(element, sizeof element, ", element %lld", (long long)(at % per_row + 1));
+    gradc_format(number, sizeof number, value_at(&(gradc_tensor){.dtype = a->dtype}, a->data, at),
+                 0);
+    if (a->dtype == t->dtype)
+        say("%s: row %lld%s (the first is 1): %s is outside of %lld..%lld, the range of input %s",
+            path, (long long)(at / per_row + 1), element, number, (long long)t->lo,
+            (long long)t->hi, t->name);
+    else
+        say("%s: row %lld%s (the first is 1): %s does not fit into %s, the type of input %s", path,
+            (long long)(at / per_row + 1), element, number, gradc_dtype_name(t->dtype), t->name);
+    return EXIT_INPUT;
+}
+
+/* The first of the elements that is outside of the input's range, or -1. */
+static int64_t outside(const gradc_tensor *t, const gradc_array *a, int64_t from, int64_t to)
+{
+    const gradc_tensor type = {.dtype = a->dtype};
+    for (int64_t i = from; i < to && t->lo != t->hi; i++) {
+        double x = value_at(&type, a->data, i);
+        if (x < (double)t->lo || x >= (double)t->hi)
+            return i;
+    }
+    return -1;
+}
+
 /* An array for input i: the elements of a row must be as many; dtypes are cast. */
 static int take_array(Feed *f, int32_t i, gradc_array *a, const char *path)
 {
@@ -30,9 +61,13 @@ static int take_array(Feed *f, int32_t i, gradc_array *a, const char *path)
     if (a->dtype == t->dtype) {
         f->array[i] = *a;
         memset(a, 0, sizeof *a);
-        return EXIT_OK;
+    } else {
+        int st = gradc_array_cast(a, t->dtype, &f->array[i], &e);
+        if (st != GRADC_OK)
+            return st == GRADC_RANGE ? refuse_element(t, a, e.position, path) : failed(&e);
     }
-    return gradc_array_cast(a, t->dtype, &f->array[i], &e) == GRADC_OK ? EXIT_OK : failed(&e);
+    int64_t bad = outside(t, &f->array[i], 0, f->array[i].elems);
+    return bad < 0 ? EXIT_OK : refuse_element(t, &f->array[i], bad, path);
 }
 
 /* One table for all inputs: its columns in the order of the inputs. */
@@ -61,6 +96,22 @@ static int take_table(Feed *f, gradc_array *a, const char *path)
     return EXIT_OK;
 }
 
+/* The last byte is no token, the first no next one. */
+static int check_text(const gradc_model *m, const gradc_array *a, const char *path)
+{
+    for (int i = 0; i < 2; i++) {
+        const gradc_tensor *t = &m->inputs[i];
+        int64_t bad = outside(t, a, i, a->elems - (i == 0));
+        if (bad < 0)
+            continue;
+        say("%s: byte %lld (the first is 1) is %d, outside of %lld..%lld, the range of input %s",
+            path, (long long)bad + 1, ((const uint8_t *)a->data)[bad], (long long)t->lo,
+            (long long)t->hi, t->name);
+        return EXIT_INPUT;
+    }
+    return EXIT_OK;
+}
+
 /* Windows need two inputs of whole numbers, [batch, context]: tokens and next tokens. */
 static int take_text(Feed *f, gradc_array *a, const char *path)
 {
@@ -73,6 +124,9 @@ static int take_text(Feed *f, gradc_array *a, const char *path)
             path);
         return EXIT_INPUT;
     }
+    int status = check_text(m, a, path);
+    if (status != EXIT_OK)
+        return status;
     f->windows = true;
     f->text = *a;
     memset(a, 0, sizeof *a);

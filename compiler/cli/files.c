@@ -110,8 +110,22 @@ static int write_temp(Files *f, File *file)
     return EXIT_OK;
 }
 
+/* One file for two outputs would have the later one alone. */
+static bool is_twice(const Files *f, int i)
+{
+    for (int j = 0; j < i; j++)
+        if (strcmp(f->file[i].path, "-") != 0 && strcmp(f->file[i].path, f->file[j].path) == 0)
+            return true;
+    return false;
+}
+
 int files_commit(Files *f)
 {
+    for (int i = 0; i < f->n; i++)
+        if (is_twice(f, i)) {
+            say("%s: two outputs have this name", f->file[i].path);
+            return EXIT_USAGE;
+        }
     for (int i = 0; i < f->n; i++)
         if (strcmp(f->file[i].path, "-") != 0) {
             int status = write_temp(f, &f->file[i]);

@@ -4,7 +4,6 @@
 
 #include <ctype.h>
 #include <errno.h>
-#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -21,30 +20,6 @@ static const OptionSpec specs[N_OPTIONS] = {
 };
 
 static const char compiling[] = "build check show plan explain run train test bench";
-
-void say(const char *format, ...)
-{
-    va_list ap;
-    va_start(ap, format);
-    fputs("gradc: ", stderr);
-    vfprintf(stderr, format, ap);
-    fputc('\n', stderr);
-    va_end(ap);
-}
-
-int usage_error(const Cli *c, const char *format, ...)
-{
-    va_list ap;
-    va_start(ap, format);
-    fputs("gradc: ", stderr);
-    vfprintf(stderr, format, ap);
-    va_end(ap);
-    if (c->command != NULL)
-        fprintf(stderr, "\n  help: `gradc %s --help`\n", c->command->name);
-    else
-        fputs("\n  help: `gradc --help`\n", stderr);
-    return EXIT_USAGE;
-}
 
 static bool word_in(const char *list, const char *word)
 {
@@ -149,10 +124,27 @@ static int find_option(const Cli *c, const char *name, size_t n, char letter)
     return -1;
 }
 
-static void give(Cli *c, int id, const char *value)
+/* Bytes of the NAME in "NAME=...", 0 if there is none. */
+static size_t named(const char *value)
 {
-    Given g = {.id = (OptionId)id, .value = value};
-    vec_push(&c->cx->perm, &c->given, g);
+    const char *equals = strchr(value, '=');
+    return equals != NULL ? (size_t)(equals - value) : 0;
+}
+
+/* A value that is a NAME=... may be given for each name, any other once: the earlier one would
+ * be forgotten in silence. Kinds of --emit may go to several files. */
+static int give(Cli *c, int id, const char *value)
+{
+    const OptionSpec *o = &specs[id];
+    bool many = o->value != NULL && strchr(o->value, '=') != NULL;
+    for (int i = 0; i < c->given.n && value != NULL && id != OPT_EMIT; i++) {
+        const Given *g = &c->given.at[i];
+        bool same = (int)g->id == id && (!many || named(g->value) == named(value));
+        if (same && (!many || strncmp(g->value, value, named(value)) == 0))
+            return usage_error(c, "--%s is given twice: `%s` and `%s`", o->name, g->value, value);
+    }
+    vec_push(&c->cx->perm, &c->given, ((Given){.id = (OptionId)id, .value = value}));
+    return EXIT_OK;
 }
 
 /* One argument that starts with '-'; *i moves over a value that stands apart. */
@@ -180,8 +172,7 @@ static int parse_option(Cli *c, int argc, char **argv, int *i)
             return usage_error(c, "--%s needs a value: %s", o->name, o->value);
         value = argv[++*i];
     }
-    give(c, id, value);
-    return EXIT_OK;
+    return give(c, id, value);
 }
 
 static int check_operands(const Cli *c)
@@ -201,10 +192,20 @@ static int check_operands(const Cli *c)
     return EXIT_OK;
 }
 
+/* Known before anything can be wrong with what stands before it. */
+static bool wants_json(int argc, char **argv)
+{
+    for (int i = 1; i < argc && strcmp(argv[i], "--") != 0; i++)
+        if (strcmp(argv[i], "--json") == 0)
+            return true;
+    return false;
+}
+
 int cli_parse(Cli *c, int argc, char **argv, bool *done)
 {
     bool options = true;
     *done = false;
+    messages_as_json(wants_json(argc, argv));
     for (int i = 1; i < argc; i++) {
         int status = EXIT_OK;
         if (options && strcmp(argv[i], "--") == 0) {
@@ -299,4 +300,26 @@ bool parse_bytes(const char *s, int64_t *bytes)
             return true;
         }
     return false;
+}
+
+int cli_budget(const Cli *c, BudgetAsked *b, PlanEffort *effort)
+{
+    const char *how = cli_value(c, OPT_PLAN_EFFORT, "default");
+    *effort = strcmp(how, "max") == 0 ? EFFORT_MAX : EFFORT_DEFAULT;
+    if (strcmp(how, "max") != 0 && strcmp(how, "default") != 0)
+        return usage_error(c, "--plan-effort takes default and max, not `%s`", how);
+    const char *s = cli_value(c, OPT_BUDGET, NULL);
+    size_t n = s == NULL ? 0 : strlen(s);
+    *b = (BudgetAsked){.kind = s == NULL ? BUDGET_NONE : BUDGET_BYTES};
+    if (s == NULL || parse_bytes(s, &b->bytes))
+        return EXIT_OK;
+    b->kind = strcmp(s, "min") == 0 ? BUDGET_LEAST : BUDGET_SHARE;
+    bool share = n > 1 && s[n - 1] == '%' && read_double(s, n - 1, &b->share) && b->share >= 0 &&
+                 b->share <= 1e6;
+    if (b->kind == BUDGET_LEAST || share)
+        return EXIT_OK;
+    return usage_error(c,
+                       "--budget wants bytes such as 4096, 512KiB or 1.5GiB, a share such as "
+                       "80%%, or min, not `%s`",
+                       s);
 }

@@ -9,40 +9,6 @@
 
 enum { MOST_BYTES = 1 << 30 };
 
-/* "min", "80%", "512MiB". */
-static int read_budget(const Cli *c, BudgetAsked *b)
-{
-    const char *s = cli_value(c, OPT_BUDGET, NULL);
-    if (s == NULL)
-        return usage_error(c, "--problem needs a --budget: 512MiB, 80%% or min");
-    if (strcmp(s, "min") == 0) {
-        b->kind = BUDGET_LEAST;
-        return EXIT_OK;
-    }
-    size_t n = strlen(s);
-    if (n > 1 && s[n - 1] == '%' && read_double(s, n - 1, &b->share) && b->share >= 0 &&
-        b->share <= 1e6) {
-        b->kind = BUDGET_SHARE;
-        return EXIT_OK;
-    }
-    b->kind = BUDGET_BYTES;
-    if (parse_bytes(s, &b->bytes))
-        return EXIT_OK;
-    return usage_error(c,
-                       "--budget wants bytes such as 4096, 512KiB or 1.5GiB, a share such as "
-                       "80%%, or min, not `%s`",
-                       s);
-}
-
-static int read_effort(const Cli *c, PlanEffort *effort)
-{
-    const char *s = cli_value(c, OPT_PLAN_EFFORT, "default");
-    *effort = strcmp(s, "max") == 0 ? EFFORT_MAX : EFFORT_DEFAULT;
-    if (strcmp(s, "max") != 0 && strcmp(s, "default") != 0)
-        return usage_error(c, "--plan-effort takes default and max, not `%s`", s);
-    return EXIT_OK;
-}
-
 static int read_limited(Cli *c, const char *path, Text *t)
 {
     int status = read_text(path, MOST_BYTES, t);
@@ -119,13 +85,13 @@ static int report(Cli *c, const Problem *p, const Recompute *r, double seconds, 
 
 static int make_plan(Cli *c, const Problem *p, Arena *a)
 {
-    BudgetAsked budget = {0};
+    BudgetAsked budget;
     PlanEffort effort;
-    int status = read_budget(c, &budget);
-    if (status == EXIT_OK)
-        status = read_effort(c, &effort);
+    int status = cli_budget(c, &budget, &effort);
     if (status != EXIT_OK)
         return status;
+    if (budget.kind == BUDGET_NONE)
+        return usage_error(c, "--problem needs a --budget: 512MiB, 80%% or min");
     double start = now_ms();
     Recompute *r = recompute(p, budget, effort, a);
     double seconds = (now_ms() - start) / 1000;

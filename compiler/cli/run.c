@@ -65,7 +65,6 @@ static void print_text(Text *t, const char *name, const gradc_tensor *tensor, co
         text_add(t, "], norm ");
         text_float(t, (float)norm_of(tensor, data));
     }
-    text_add(t, "\n");
 }
 
 static void print_json(Text *t, const char *name, const gradc_tensor *tensor, const void *data)
@@ -93,23 +92,57 @@ typedef struct Gradients {
     int32_t n;
     const gradc_tensor **tensor;
     void **data;
+    bool *unused; /* the loss does not use it: zeros, which the object does not keep */
 } Gradients;
 
+static int32_t gradient_of(const gradc_model *m, const char *name)
+{
+    for (int32_t i = 0; i < m->n_tensors; i++)
+        if (m->tensors[i].role == GRADC_GRADIENT && strcmp(m->tensors[i].name, name) == 0)
+            return i;
+    return -1;
+}
+
+static bool is_frozen(const Session *s, const char *name)
+{
+    const Pinned *pin = model_pinned(s->out.model);
+    int32_t slot = pinned_find(pin, name);
+    return slot >= 0 && pin->slot.at[slot].frozen;
+}
+
+static bool is_param(const gradc_model *m, const char *name)
+{
+    for (int32_t i = 0; i < m->n_tensors; i++)
+        if (m->tensors[i].role == GRADC_PARAM && strcmp(m->tensors[i].name, name) == 0)
+            return true;
+    return false;
+}
+
+static void add_gradient(Arena *a, const Session *s, Gradients *g, const gradc_tensor *t, int32_t i)
+{
+    void *data = arena_alloc(a, (size_t)t->bytes + 1);
+    if (i >= 0 && s->model->read(s->handle, i, data, (size_t)t->bytes) != GRADC_OK)
+        return;
+    g->tensor[g->n] = t;
+    g->data[g->n] = data;
+    g->unused[g->n++] = i < 0;
+}
+
+/* Of every parameter that is trained, then of the inputs. */
 static Gradients read_gradients(Arena *a, const Session *s)
 {
-    Gradients g = {0};
-    g.tensor = arena_array(a, (size_t)s->model->n_tensors, sizeof *g.tensor);
-    g.data = arena_array(a, (size_t)s->model->n_tensors, sizeof *g.data);
-    for (int32_t i = 0; i < s->model->n_tensors; i++) {
-        const gradc_tensor *t = &s->model->tensors[i];
-        if (t->role != GRADC_GRADIENT)
-            continue;
-        void *data = arena_alloc(a, (size_t)t->bytes + 1);
-        if (s->model->read(s->handle, i, data, (size_t)t->bytes) != GRADC_OK)
-            continue;
-        g.tensor[g.n] = t;
-        g.data[g.n++] = data;
+    const gradc_model *m = s->model;
+    Gradients g = {.tensor = arena_array(a, (size_t)m->n_tensors, sizeof *g.tensor),
+                   .data = arena_array(a, (size_t)m->n_tensors, sizeof *g.data),
+                   .unused = NEW_ARRAY(a, bool, m->n_tensors)};
+    for (int32_t i = 0; i < m->n_tensors && m->grad != NULL; i++) {
+        const gradc_tensor *t = &m->tensors[i];
+        if (t->role == GRADC_PARAM && !is_frozen(s, t->name))
+            add_gradient(a, s, &g, t, gradient_of(m, t->name));
     }
+    for (int32_t i = 0; i < m->n_tensors; i++)
+        if (m->tensors[i].role == GRADC_GRADIENT && !is_param(m, m->tensors[i].name))
+            add_gradient(a, s, &g, &m->tensors[i], i);
     return g;
 }
 
@@ -126,17 +159,21 @@ static void print_results(const Cli *c, const Session *s, const Values *out, con
             text_add(&t, ", ");
         (json ? print_json : print_text)(&t, out->tensor[i].name, &out->tensor[i],
                                          out->block->data[i]);
+        if (!json)
+            text_char(&t, '\n');
     }
     if (json)
         text_add(&t, "%s\"gradients\": {", out->n > 0 ? ", " : "");
     for (int32_t i = 0; i < g->n; i++) {
         if (json && i > 0)
             text_add(&t, ", ");
-        if (json)
+        if (json) {
             print_json(&t, g->tensor[i]->name, g->tensor[i], g->data[i]);
-        else
-            print_text(&t, arena_printf(&c->cx->scratch, "d %s", g->tensor[i]->name), g->tensor[i],
-                       g->data[i]);
+            continue;
+        }
+        print_text(&t, arena_printf(&c->cx->scratch, "d %s", g->tensor[i]->name), g->tensor[i],
+                   g->data[i]);
+        text_add(&t, g->unused[i] ? "  (the loss does not use it)\n" : "\n");
     }
     if (json)
         text_add(&t, "}}\n");
@@ -223,7 +260,7 @@ int command_run(Cli *c)
     if (status == EXIT_OK)
         status = cli_integer(c, OPT_SEED, 0, 0, INT64_MAX, &seed);
     if (status == EXIT_OK)
-        status = cli_integer(c, OPT_ROWS, 0, 0, INT64_MAX, &rows);
+        status = cli_integer(c, OPT_ROWS, 0, 1, INT64_MAX, &rows);
     if (status == EXIT_OK) {
         Values in = inputs_make(&s.arena, s.model, (uint64_t)seed, 1);
         Values out = results_make(&s.arena, s.model);

@@ -12,6 +12,14 @@ enum { ELEMENT_LIMIT = 64 };
 /* A gradient may differ from the quotient by this much of the global norm. */
 static const double tolerance = 1e-5, step_size = 2e-6, kink = 1e-1;
 
+/* The checks of one gradient; errors are NaN once one was. */
+typedef struct Errors {
+    const char *name;
+    bool input; /* else a parameter */
+    int checks, redrawn;
+    double absolute, relative; /* worst; relative to the global norm */
+} Errors;
+
 typedef struct Check {
     Cli *c;
     const Program *p;
@@ -24,6 +32,7 @@ typedef struct Check {
     int failures, checks, redrawn;
     double worst;
     const char *worst_name;
+    VEC(Errors) tensor;
 } Check;
 
 static bool loss_at(Check *k, double *loss)
@@ -80,20 +89,29 @@ static int quotient(Check *k, double *x, const double *from, const double *u, in
     return EXIT_OK;
 }
 
-static void compare(Check *k, const char *name, double got, double want)
+/* Errors are at least 0, and NaN is the worst. */
+static double worse(double x, double y)
 {
-    double error = fabs(got - want) / fmax(k->global_norm, 1e-12);
+    return isnan(x) || y <= x ? x : y;
+}
+
+static void compare(Check *k, Errors *e, double got, double want)
+{
+    double absolute = fabs(got - want), error = absolute / fmax(k->global_norm, 1e-12);
     k->checks++;
-    if (!(error <= k->worst)) { /* NaN is the worst */
+    e->checks++;
+    e->absolute = worse(e->absolute, absolute);
+    e->relative = worse(e->relative, error);
+    if (!isnan(k->worst) && !(error <= k->worst)) {
         k->worst = error;
-        k->worst_name = name;
+        k->worst_name = e->name;
     }
     if (!(error <= tolerance))
         k->failures++;
 }
 
-static int check_direction(Check *k, const Tensor *t, double *x, const double *from,
-                           const double *grad, const double *u, int64_t n, double *error)
+static int check_direction(Check *k, Errors *e, double *x, const double *from, const double *grad,
+                           const double *u, int64_t n)
 {
     double dot = 0, q;
     bool straddles;
@@ -104,12 +122,10 @@ static int check_direction(Check *k, const Tensor *t, double *x, const double *f
         return status;
     if (straddles) {
         k->redrawn++;
+        e->redrawn++;
         return EXIT_OK;
     }
-    compare(k, t->name, dot, q);
-    double e = fabs(dot - q) / fmax(k->global_norm, 1e-12);
-    if (e > *error)
-        *error = e;
+    compare(k, e, dot, q);
     return EXIT_OK;
 }
 
@@ -128,13 +144,13 @@ static int check_tensor(Check *k, const Tensor *t, int64_t directions)
 {
     const Buffer *b = &k->p->buffer.at[t->buffer];
     int32_t moved = moved_buffer(k->p, t);
-    const char *name = t->of >= 0 ? k->p->tensor.at[t->of].name : k->p->input.at[t->of_input].name;
+    Errors e = {.name = t->of >= 0 ? k->p->tensor.at[t->of].name : k->p->input.at[t->of_input].name,
+                .input = t->of < 0};
     assert(moved >= 0 && k->p->buffer.at[moved].elems == b->elems);
     double *x = judge_data(k->judge, moved);
     int64_t n = b->elems;
     double *from = NEW_ARRAY(k->arena, double, n), *u = NEW_ARRAY(k->arena, double, n);
     double *grad = NEW_ARRAY(k->arena, double, n);
-    double error = 0;
     memcpy(from, x, sizeof(double) * (size_t)n);
     memcpy(grad, judge_data(k->judge, t->buffer), sizeof(double) * (size_t)n);
     int status = EXIT_OK;
@@ -146,19 +162,21 @@ static int check_tensor(Check *k, const Tensor *t, int64_t directions)
         }
         for (int64_t i = 0; i < n; i++)
             u[i] /= sqrt(length);
-        status = check_direction(k, t, x, from, grad, u, n, &error);
+        status = check_direction(k, &e, x, from, grad, u, n);
     }
     for (int64_t i = 0; i < n && n <= ELEMENT_LIMIT && status == EXIT_OK; i++) {
         memset(u, 0, sizeof(double) * (size_t)n);
         u[i] = 1;
-        status = check_direction(k, t, x, from, grad, u, n, &error);
+        status = check_direction(k, &e, x, from, grad, u, n);
     }
     memcpy(x, from, sizeof(double) * (size_t)n);
     double again; /* `grad` has left other gradients, if that is what was run */
     if (status == EXIT_OK && !loss_at(k, &again))
         status = EXIT_INPUT;
     if (!cli_has(k->c, OPT_QUIET) && !k->c->cx->json)
-        printf("%-40s %lld elements, worst %.2e of the global norm\n", name, (long long)n, error);
+        printf("%-40s %lld elements, worst %.2e of the global norm\n", e.name, (long long)n,
+               e.relative);
+    vec_push(k->arena, &k->tensor, e);
     return status;
 }
 
@@ -244,14 +262,45 @@ static int check_threads(Cli *c, Session *s, const Values *in, Arena *a, bool *s
     return EXIT_OK;
 }
 
+static void put_error(Text *t, const char *key, double error)
+{
+    if (isfinite(error))
+        text_add(t, "\"%s\": %.3e", key, error);
+    else
+        text_add(t, "\"%s\": null", key);
+}
+
+static void report_json(const Check *k, bool same)
+{
+    Text t;
+    text_init(&t, k->arena);
+    text_add(&t, "{\"checks\": %d, \"failed\": %d, \"redrawn\": %d, ", k->checks, k->failures,
+             k->redrawn);
+    put_error(&t, "worst", k->worst);
+    text_add(&t, ", \"threads_agree\": %s, \"gradients\": [", same ? "true" : "false");
+    for (int i = 0; i < k->tensor.n; i++) {
+        const Errors *e = &k->tensor.at[i];
+        text_add(&t, "%s{\"name\": \"", i > 0 ? ", " : "");
+        text_json(&t, e->name);
+        text_add(&t, "\", \"of\": \"%s\", \"checks\": %d, \"redrawn\": %d, ",
+                 e->input ? "input" : "parameter", e->checks, e->redrawn);
+        put_error(&t, "worst_absolute", e->absolute);
+        text_add(&t, ", ");
+        put_error(&t, "worst_relative", e->relative);
+        text_add(&t, "}");
+    }
+    text_add(&t, "]}\n");
+    fputs(t.at, stdout);
+}
+
 static int report(const Check *k, bool same)
 {
     if (k->checks == 0)
-        say("nothing was compared: a kink lies between the two sides of every difference");
+        say(k->redrawn > 0
+                ? "nothing was compared: a kink lies between the two sides of every difference"
+                : "nothing was compared: the loss depends on nothing that has a gradient");
     if (k->c->cx->json)
-        printf("{\"checks\": %d, \"failed\": %d, \"redrawn\": %d, \"worst\": %.3e, "
-               "\"threads_agree\": %s}\n",
-               k->checks, k->failures, k->redrawn, k->worst, same ? "true" : "false");
+        report_json(k, same);
     else
         printf("%d checks, %d failed, %d at kinks; worst error %.2e of the global norm%s%s\n"
                "1, 2, 3 and 8 threads: %s\n",

@@ -1,5 +1,6 @@
 /* gradc train: compile in memory and train now. */
 #include "feed.h"
+#include "rate.h"
 
 #include <errno.h>
 #include <math.h>
@@ -18,6 +19,7 @@ typedef struct Train {
     int64_t epoch, step, samples;
     int32_t loss, metric; /* indices of results; -1: none */
     gradc_progress *progress;
+    Rate *rate; /* NULL: nobody asks for it */
 } Train;
 
 static double result(const Train *t, int32_t i)
@@ -154,7 +156,7 @@ static int resume(Train *t)
         return e.status == GRADC_MISMATCH ? EXIT_INPUT : EXIT_FILE;
     }
     if (info.from_previous && !cli_has(t->c, OPT_QUIET))
-        say("%s", e.text);
+        remark("%s", e.text);
     if (info.seed != (uint64_t)t->seed) {
         say("%s: saved by a run with --seed %llu", path, (unsigned long long)info.seed);
         return EXIT_INPUT;
@@ -189,6 +191,7 @@ static bool is_over(const Train *t)
 
 static int one_step(Train *t)
 {
+    double lr = t->rate != NULL ? rate_next(t->rate) : NAN;
     int st = t->s->model->step(t->s->handle, t->in.block, t->out.block);
     if (st != GRADC_OK)
         return session_failed(t->s, "step", st);
@@ -199,7 +202,7 @@ static int one_step(Train *t)
                                .samples = t->samples,
                                .loss = result(t, t->loss),
                                .metric = result(t, t->metric),
-                               .lr = NAN};
+                               .lr = lr};
     gradc_progress_step(t->progress, &v);
     return EXIT_OK;
 }
@@ -253,11 +256,14 @@ static int train(Train *t)
         status = resume(t);
     if (status == EXIT_OK)
         status = open_progress(t);
+    if (status == EXIT_OK && t->c->cx->json)
+        t->rate = rate_open(t->c, t->s);
     if (status == EXIT_OK)
         status = loop(t);
     if (status == EXIT_OK)
         status = finish_training(t);
     gradc_progress_close(t->progress);
+    rate_close(t->rate);
     feed_close(&t->valid, t->own_valid);
     feed_close(&t->data, true);
     return status;
@@ -291,7 +297,8 @@ int command_train(Cli *c)
         status = check_checkpoint(c);
     if (status != EXIT_OK)
         return status;
-    status = session_open(c, &s, false);
+    /* By `grad` a refused step finds the gradient to name; a budget is for the step alone. */
+    status = session_open(c, &s, !cli_has(c, OPT_BUDGET));
     if (status == EXIT_OK) {
         Train t = {.c = c, .s = &s};
         status = train(&t);

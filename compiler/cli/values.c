@@ -1,5 +1,6 @@
 #include "values.h"
 
+#include <errno.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -137,24 +138,39 @@ static int no_input(const Values *v, const char *name)
     return EXIT_INPUT;
 }
 
+/* The number at s, also where an i64 is beyond what a double holds; false: it is not one of the
+ * input's type. */
+static bool take_number(const gradc_tensor *t, void *data, int64_t i, const char *s, char **end)
+{
+    double x = strtod(s, end);
+    char *whole_end;
+    errno = 0;
+    long long whole = strtoll(s, &whole_end, 10);
+    bool whole_fits = t->dtype == GRADC_I64 && whole_end == *end && errno == 0;
+    if (*end == s || (**end != 0 && **end != ',') || (!whole_fits && !fits(t, x)))
+        return false;
+    if (i < t->elems && whole_fits)
+        ((int64_t *)data)[i] = whole;
+    else if (i < t->elems)
+        put(t, data, i, x);
+    return true;
+}
+
 static int fill_numbers(Values *v, int32_t i, const char *s)
 {
     const gradc_tensor *t = &v->tensor[i];
     int64_t n = 0;
     while (*s != 0) {
         char *end;
-        double x = strtod(s, &end);
-        if (end == s || (*end != 0 && *end != ',')) {
-            say("--in %s: `%s` is not a number", t->name, s);
+        if (!take_number(t, v->block->data[i], n, s, &end)) {
+            bool number = end != s && (*end == 0 || *end == ',');
+            if (number)
+                say("--in %s: %.*s is not a number of type %s", t->name, (int)(end - s), s,
+                    gradc_dtype_name(t->dtype));
+            else
+                say("--in %s: `%s` is not a number", t->name, s);
             return EXIT_INPUT;
         }
-        if (!fits(t, x)) {
-            say("--in %s: %.*s is not a number of type %s", t->name, (int)(end - s), s,
-                gradc_dtype_name(t->dtype));
-            return EXIT_INPUT;
-        }
-        if (n < t->elems)
-            put(t, v->block->data[i], n, x);
         n++;
         s = *end == ',' ? end + 1 : end;
     }

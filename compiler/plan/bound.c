@@ -257,6 +257,18 @@ Bound *bound_find(const Problem *p, const Sequence *order, int64_t budget, int64
     return b;
 }
 
+Bound *bound_at(const Problem *p, int32_t moment, int64_t budget, int64_t enough,
+                BoundEffort effort, Arena *out)
+{
+    Bound *b = NEW(out, Bound);
+    Finding f = {
+        .p = p, .budget = budget, .enough = enough, .work = effort.work, .b = b, .out = out};
+    b->proof.moment = -1;
+    look(&f, moment, effort.cases, false);
+    arena_free(&f.scratch);
+    return b;
+}
+
 const bool *bound_keep(const Problem *p, int32_t moment, int64_t budget, int64_t *work, Arena *out)
 {
     Moment m;

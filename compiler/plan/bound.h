@@ -32,6 +32,10 @@ typedef struct BoundEffort {
 Bound *bound_find(const Problem *p, const Sequence *order, int64_t budget, int64_t enough,
                   BoundEffort effort, Arena *out);
 
+/* Bound of one moment. */
+Bound *bound_at(const Problem *p, int32_t moment, int64_t budget, int64_t enough,
+                BoundEffort effort, Arena *out);
+
 /* What to keep at this moment under this budget: for a decoder that needs more bytes
  * elsewhere, and asks for less. NULL if there is nothing that fits. */
 const bool *bound_keep(const Problem *p, int32_t moment, int64_t budget, int64_t *work, Arena *out);

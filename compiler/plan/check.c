@@ -10,11 +10,16 @@
 
 /* ---- reads ---------------------------------------------------------------------- */
 
+/* What is read of pinned storage is what the entry began with: a step that runs again
+ * after a change would compute something else. */
 static bool read_pinned(Check *c, int32_t s, int32_t value)
 {
     int32_t place = c->place_of[value], writer = c->writer[place];
-    if (writer < 0 || writer == value)
+    if (writer < 0)
         return true;
+    if (writer == value)
+        return check_fail(c, "step %d reads `%s`, which step %d has changed", s,
+                          check_name(c, value), c->written[place]);
     return check_fail(c, "step %d reads `%s` after step %d wrote `%s` over it", s,
                       check_name(c, value), c->written[place], check_name(c, writer));
 }
@@ -150,7 +155,10 @@ static bool write_value(Check *c, int32_t s, int32_t value)
     if (!v->pinned)
         return open_range(c, s, value, c->p->step[s].guarded);
     int32_t place = c->place_of[value];
-    if (c->writer[place] >= 0 && c->writer[place] != value && c->written[place] == s)
+    if (c->writer[place] == value)
+        return check_fail(c, "step %d stores `%s`, which step %d has changed", s,
+                          check_name(c, value), c->written[place]);
+    if (c->writer[place] >= 0 && c->written[place] == s)
         return check_fail(c, "step %d stores both `%s` and `%s` in one place", s,
                           check_name(c, c->writer[place]), check_name(c, value));
     c->writer[place] = value;
@@ -211,6 +219,11 @@ static void measure(Check *c, int32_t s)
 static bool run_step(Check *c, int32_t s, int32_t frees)
 {
     const PlanStep *step = &c->p->step[s];
+    if (step->run > 0 && c->update >= 0)
+        return check_fail(c, "step %d runs again after the update has begun with step %d", s,
+                          c->update);
+    if (step->guarded && c->update < 0)
+        c->update = s;
     for (int32_t i = 0; i < step->n_reads; i++)
         if (!read_value(c, s, step->read[i]))
             return false;
@@ -362,6 +375,7 @@ static void start(Check *c)
 {
     const Plan *p = c->p;
     bytemap_init(&c->map, c->arena);
+    c->update = -1;
     c->order = NEW_ARRAY(c->arena, int32_t, p->n_ranges);
     c->next = NEW_ARRAY(c->arena, int32_t, p->n_values);
     c->current = NEW_ARRAY(c->arena, int32_t, p->n_values);

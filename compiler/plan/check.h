@@ -26,6 +26,7 @@ typedef struct Check {
     int32_t *writer;   /* by value that is a place: the value stored there last, or -1 */
     int32_t *written;  /* by value that is a place: the step of that store */
     Track *track;      /* by range */
+    int32_t update;    /* the first guarded step, or -1 */
     int64_t live, live_peak;
     int32_t peak_step;
 } Check;

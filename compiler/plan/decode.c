@@ -13,7 +13,7 @@ typedef struct Decoder {
     int32_t *last_use; /* by node: position in the order of its last reader */
     int32_t *stack;
     int64_t cost;
-    bool too_much;        /* it costs more than 62 bits hold */
+    bool too_much;        /* it costs more than 62 bits hold, or runs too late */
     VEC(int32_t) run;     /* the schedule */
     VEC(int32_t) passing; /* what ran again since the last node of the order */
 } Decoder;
@@ -21,6 +21,8 @@ typedef struct Decoder {
 static void emit(Decoder *d, int32_t v)
 {
     d->too_much = d->too_much || d->cost > (INT64_C(1) << 62) - d->p->node[v].cost;
+    for (int32_t i = d->p->stop_at[v]; i < d->p->stop_at[v + 1]; i++)
+        d->too_much = d->too_much || d->ran[d->p->stop[i]];
     d->cost += d->too_much ? 0 : d->p->node[v].cost;
     if (d->ran[v])
         vec_push(d->arena, &d->passing, v);

@@ -56,6 +56,20 @@ typedef struct PlanStep {
     int32_t *frees; /* ranges that end here; by plan_liveness() */
 } PlanStep;
 
+/* What came of a budget; by within.h. */
+typedef struct PlanBudget {
+    int64_t bytes;            /* the budget; 0: there was none */
+    int64_t once;             /* the peak with every step run once */
+    int32_t levels;           /* of runs within runs that scans are cut into; then */
+    int64_t cost_once;        /* what plan_cost() without again is for whole scans, or 0 */
+    int64_t least;            /* the smallest peak that was found; 0: none was looked for */
+    const PlanStep *least_at; /* most is live there, at the least */
+    bool tried;               /* a proof was looked for: */
+    int64_t bound;            /* the extra time is at least this, in ns */
+    const char *impossible;   /* why no plan keeps to the budget, or NULL */
+    const PlanStep *impossible_at;
+} PlanBudget;
+
 typedef struct Plan {
     Arena *arena;
     const char *entry;
@@ -70,8 +84,8 @@ typedef struct Plan {
         lanes_offset;  /* by place(): lane scratch, threads_max * lane_bytes, alive in every step */
     int64_t live_peak; /* most bytes live at a step, whatever their place; with base and lanes */
     int64_t peak;      /* bytes of the block that the entry needs */
-    int64_t least;     /* the smallest peak that was found; 0: none was looked for */
     int32_t peak_step; /* the first step at which live_peak is reached */
+    PlanBudget budget;
 } Plan;
 
 /* Live ranges, frees and shared storage of the given order of steps; lane_bytes (at least
@@ -106,11 +120,13 @@ int64_t plan_cost(const Plan *p, bool with_again);
  * has all of it. Lines of origins are given where `cx` has their sources (NULL: none). */
 void plan_print(const Ctx *cx, const Plan *p, bool schedule, Text *to);
 void plan_json(const Ctx *cx, const Plan *p, Text *to);
+/* A picture: what is live at each step, by role, and the budget. */
+void plan_svg(const Plan *p, Text *to);
 
 /* Whether the entry runs in `budget_bytes` (0 or less: no limit).
- * fails: false, after reporting both figures: the budget (set at `at`, or NO_SPAN) and the
- *        smallest that is found to work. Of several entries, ask about the one with the largest
- * peak. */
+ * fails: false, after reporting the budget (set at `at`, or NO_SPAN), the smallest that is found
+ *        to work, whether less is proved impossible, and which line sets that. Of several
+ *        entries, ask about the one with the largest least. */
 bool plan_fits(Ctx *cx, const Plan *p, int64_t budget_bytes, Span at);
 
 #endif

@@ -283,7 +283,7 @@ static bool move(Polish *q)
 
 /* ---- the search ------------------------------------------------------------------------------ */
 
-enum { PHASES = 64 };
+enum { MOST_PHASES = 64 };
 
 static void try_move(Polish *q)
 {
@@ -303,11 +303,21 @@ static void try_move(Polish *q)
     note_best(q);
 }
 
-/* PHASES-th root, by square roots, which are the same everywhere. */
-static double phase_ratio(double hot, double cold)
+/* A phase begins with slots that are evenly filled again, which takes as long as a move
+ * for each execution. A power of two. */
+static int phases_of(const Polish *q)
+{
+    int n = 2;
+    while (n < MOST_PHASES && n * (int64_t)q->x.n_run < q->aim.moves)
+        n *= 2;
+    return n;
+}
+
+/* The root of that many phases, by square roots, which are the same everywhere. */
+static double phase_ratio(double hot, double cold, int phases)
 {
     double r = hot > 0 ? cold / hot : 0;
-    for (int i = 1; i < PHASES; i *= 2)
+    for (int i = 1; i < phases; i *= 2)
         r = sqrt(r);
     return r;
 }
@@ -319,12 +329,13 @@ static bool good_enough(const Polish *q)
 
 static void search(Polish *q)
 {
-    double ratio = phase_ratio(q->aim.hot, q->aim.cold);
+    int phases = phases_of(q);
+    double ratio = phase_ratio(q->aim.hot, q->aim.cold, phases);
     q->temperature = q->aim.hot;
     int32_t *node = NULL;
     int32_t cap = 0;
-    for (int phase = 0; phase < PHASES && !good_enough(q); phase++) {
-        for (int64_t i = 0; i < q->aim.moves / PHASES; i++)
+    for (int phase = 0; phase < phases && !good_enough(q); phase++) {
+        for (int64_t i = 0; i < q->aim.moves / phases; i++)
             try_move(q);
         q->temperature *= ratio;
         if (q->x.n_run > cap) {

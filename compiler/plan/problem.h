@@ -18,6 +18,10 @@ typedef struct ProblemNode {
     int64_t scratch; /* bytes needed while it runs, and no longer */
     bool pure;       /* false: it has to run exactly once */
     bool keep;       /* its output has to be there at the end */
+    /* Where this is the last read of its input `over`, which is not kept until the end, it
+     * writes over that, and so many bytes fewer are there while it runs. 0: it can't. */
+    int32_t over;
+    int64_t over_bytes;
 } ProblemNode;
 
 typedef struct Problem {
@@ -25,21 +29,31 @@ typedef struct Problem {
     ProblemNode *node;
     int32_t *input_at, *input; /* of node v: input[input_at[v] .. input_at[v + 1]), each once */
     int32_t *user_at, *user;   /* likewise, who reads v */
+    int32_t *stop_at, *stop;   /* once one of stop[] has run, v may not run any more */
+    int32_t *halt_at, *halt;   /* the same turned around: whom v stops */
     int64_t pinned;            /* bytes that are there all the time */
     int64_t cost_base;         /* of running every node once */
 } Problem;
+
+/* Once `by` has run, `node` may not: it reads what `by` changes. */
+typedef struct ProblemStop {
+    int32_t node, by;
+} ProblemStop;
 
 /* Collects nodes, in order. */
 typedef struct ProblemMake {
     Arena *arena;
     VEC(ProblemNode) node;
     VEC(int32_t) input_at, input;
+    VEC(ProblemStop) stop;
 } ProblemMake;
 
 void problem_node(ProblemMake *m, ProblemNode node);
 /* An input of the newest node; what is given twice counts once.
  * requires: an earlier node. */
 void problem_input(ProblemMake *m, int32_t input);
+/* requires: `by` is a later node, and not pure. */
+void problem_stop(ProblemMake *m, int32_t node, int32_t by);
 /* Gives the problem, in the arena of `m`. */
 Problem *problem_end(ProblemMake *m, int64_t pinned);
 

@@ -1,14 +1,13 @@
 #include "recompute.h"
 
 #include "decode.h"
-#include "polish.h"
+#include "ladder.h"
 
 /* How far to go; moves are those of local search. */
 typedef struct Effort {
-    int64_t moves;      /* at the budget itself, for each start */
-    int64_t rung_moves; /* at each rung of the ladder */
-    int64_t least_moves;
+    int64_t moves; /* at the budget itself, for each start */
     int64_t order_moves;
+    LadderEffort ladder;
     int32_t starts;
     int64_t place_work;
     BoundEffort bound;
@@ -17,14 +16,28 @@ typedef struct Effort {
 typedef struct Planning {
     const Problem *p;
     Effort effort;
+    Planner ladder;
     Arena *out;
     Recompute *r;
     Sequence *base;  /* the given order */
     Sequence *order; /* the best order found, nothing twice */
-    Sequence *least; /* the one with the smallest arena; NULL before it is looked for */
 } Planning;
 
 enum { LARGE = 2000 }; /* nodes */
+
+/* ---- its own judge ------------------------------------------------------------------- */
+
+typedef struct Placer {
+    const Problem *p;
+    int64_t work;
+    Arena *out;
+} Placer;
+
+static void place_by(void *of, Sequence *s)
+{
+    const Placer *to = of;
+    sequence_place(to->p, s, to->work, to->out);
+}
 
 /* ---- effort -------------------------------------------------------------------------- */
 
@@ -36,8 +49,7 @@ static Effort effort_of(const Problem *p, PlanEffort effort)
     int64_t all = p->n <= 100 ? 1500000 : p->n <= 500 ? 2000000 : 3000000;
     all = max ? all : all / 10;
     e.moves = all / 2 / e.starts;
-    e.rung_moves = all / 80;
-    e.least_moves = all / 24;
+    e.ladder = (LadderEffort){all / 24, all / 80, 20};
     e.order_moves = all / 16;
     e.bound = (BoundEffort){INT64_C(3000000000), 16, p->n <= 500 ? 60 : p->n <= LARGE ? 8 : 1};
     if (!max)
@@ -92,33 +104,11 @@ static bool offer(Planning *g, Sequence *s)
     Recompute *r = g->r;
     if (s == NULL || s->max_live > r->budget || (r->plan != NULL && s->cost >= r->plan->cost))
         return false;
-    if (s->offset == NULL)
-        sequence_place(g->p, s, g->effort.place_work, g->out);
+    planner_place(&g->ladder, s);
     if (s->arena > r->budget)
         return false;
     r->plan = s;
     return true;
-}
-
-enum { MOST_REPAIRS = 6 };
-
-/* Searches from this schedule; where placing leaves holes, for less than the budget. */
-static Sequence *search(Planning *g, const Sequence *from, PolishAim aim)
-{
-    int64_t budget = aim.budget;
-    for (int i = 0; i < MOST_REPAIRS; i++) {
-        Sequence *s = polish(g->p, from, aim, g->out);
-        if (s->max_live > aim.budget)
-            return s;
-        sequence_place(g->p, s, g->effort.place_work, g->out);
-        if (s->arena <= budget)
-            return s;
-        aim.budget -= (s->arena - budget + 1) / 2;
-        aim.moves = aim.moves > 40000 ? aim.moves / 2 : aim.moves;
-        aim.hot /= 4;
-        from = s;
-    }
-    return NULL;
 }
 
 /* From what to keep at the critical moments. Returns the one with the fewest bytes. */
@@ -132,106 +122,13 @@ static Sequence *try_keep_sets(Planning *g, const Bound *b, const Sequence *orde
     return lowest;
 }
 
-/* ---- the least budget --------------------------------------------------------------------- */
-
-static Sequence *smaller(Planning *g, Sequence *a, Sequence *b)
-{
-    sequence_place(g->p, b, g->effort.place_work, g->out);
-    return a == NULL || b->arena < a->arena || (b->arena == a->arena && b->cost < a->cost) ? b : a;
-}
-
-/* Asks for smaller and smaller arenas, in steps that become smaller as well. */
-static Sequence *squeeze(Planning *g, Sequence *s, int64_t range)
-{
-    int64_t step = range / 4;
-    for (int i = 0; i < 6 && step > s->arena / 500; i++) {
-        PolishAim aim = {.budget = s->arena - step,
-                         .moves = g->effort.least_moves / 2,
-                         .hot = 1e-2,
-                         .cold = 1e-5,
-                         .seed = (uint64_t)i};
-        int64_t before = s->arena;
-        Sequence *less = search(g, s, aim);
-        if (less != NULL && less->max_live <= before - step)
-            s = smaller(g, s, less);
-        if (s->arena > before - step)
-            step /= 2;
-    }
-    return s;
-}
-
-/* The schedule with the smallest arena that is found, made cheaper without taking more.
- * It is the same for every budget: its arena always works, and less is always refused. */
-static Sequence *find_least(Planning *g)
-{
-    const Problem *p = g->p;
-    if (g->least != NULL)
-        return g->least;
-    int64_t most = 0;
-    for (int32_t v = 0; v < p->n; v++)
-        most = problem_working_set(p, v) > most ? problem_working_set(p, v) : most;
-    Sequence *s = g->base;
-    for (int i = 0; i < 3 && s->arena > most; i++) {
-        PolishAim aim = {.budget = most,
-                         .enough = INT64_MAX,
-                         .moves = g->effort.least_moves,
-                         .hot = 3e-2,
-                         .cold = 1e-5,
-                         .seed = (uint64_t)i};
-        s = smaller(g, s, polish(p, i == 2 ? s : g->base, aim, g->out));
-    }
-    s = squeeze(g, s, s->arena - most);
-    PolishAim aim = {
-        .budget = s->arena, .moves = g->effort.least_moves, .hot = 1e-3, .cold = 1e-6, .seed = 3};
-    Sequence *cheaper = search(g, s, aim);
-    if (cheaper != NULL && cheaper->max_live <= s->arena)
-        s = smaller(g, s, cheaper);
-    return g->least = s;
-}
-
-/* ---- the ladder ----------------------------------------------------------------------------- */
-
-enum { RUNGS = 20 };
-
-/* Plans for twentieths of what storing all takes, from the least budget up to this one.
- * Each begins with the one below and is no worse, so that more memory never costs more. */
-static void climb(Planning *g, Sequence *least)
-{
-    int64_t bytes = g->r->store_all - g->p->pinned, budget = g->r->budget;
-    Sequence *s = least;
-    offer(g, s);
-    for (int i = 1; i < RUNGS; i++) {
-        int64_t rung = g->p->pinned + bytes / RUNGS * i + bytes % RUNGS * i / RUNGS;
-        if (rung > budget)
-            break;
-        if (rung <= s->arena)
-            continue;
-        PolishAim aim = {.budget = rung,
-                         .enough = g->p->cost_base,
-                         .moves = g->effort.rung_moves,
-                         .hot = 1e-2,
-                         .cold = 1e-6,
-                         .seed = (uint64_t)i};
-        Sequence *next = search(g, s, aim);
-        if (next != NULL && next->offset != NULL && next->arena <= rung && next->cost < s->cost)
-            s = next;
-        offer(g, s);
-    }
-}
-
 /* ---- pipeline ----------------------------------------------------------------------------------
  */
-
-static int64_t share_of(const Planning *g, double percent)
-{
-    double bytes = (double)(g->r->store_all - g->p->pinned) * percent / 100;
-    return g->p->pinned + (bytes < 4e18 ? (int64_t)bytes : INT64_C(4000000000000000000));
-}
 
 static int64_t bytes_of(const Planning *g, BudgetAsked asked)
 {
     if (asked.kind == BUDGET_SHARE)
-        return share_of(g, asked.share);
+        return budget_share(g->p->pinned, g->r->store_all, asked.share);
     return asked.bytes;
 }
 
@@ -243,7 +140,7 @@ static Sequence *best_order(Planning *g)
                      .hot = 3e-2,
                      .cold = 1e-5,
                      .order_only = true};
-    Sequence *s = search(g, g->base, aim);
+    Sequence *s = planner_search(&g->ladder, g->base, aim);
     return s != NULL ? s : g->base;
 }
 
@@ -263,7 +160,7 @@ static void search_at_budget(Planning *g, const Sequence *lowest)
                          .cold = 1e-6,
                          .seed = (uint64_t)k};
         const Sequence *start = last || from[k % 8] == NULL ? g->r->plan : from[k % 8];
-        offer(g, search(g, start, aim));
+        offer(g, planner_search(&g->ladder, start, aim));
     }
 }
 
@@ -285,7 +182,7 @@ static bool nearly_done(Planning *g)
 {
     PolishAim aim = {.budget = g->r->budget, .enough = enough(g), .moves = 300000};
     if (g->r->plan->cost > enough(g))
-        offer(g, search(g, g->r->plan, aim));
+        offer(g, planner_search(&g->ladder, g->r->plan, aim));
     return g->r->plan->cost <= g->p->cost_base + g->r->bound + g->p->cost_base / 5000;
 }
 
@@ -293,18 +190,18 @@ static void solve(Planning *g, bool least_asked)
 {
     Recompute *r = g->r;
     if (least_asked)
-        r->budget = find_least(g)->arena;
+        r->budget = planner_least(&g->ladder)->arena;
     if (!too_large_node(g) && offer(g, g->base))
         return;
     Bound *b = find_bound(g, 1, INT64_MAX);
     if (r->outcome == PLAN_IMPOSSIBLE || too_much_kept(g, b)) {
-        r->least = find_least(g)->arena;
+        r->least = planner_least(&g->ladder)->arena;
         return;
     }
     Sequence *lowest = try_keep_sets(g, b, g->base);
     if (g->p->n > LARGE && r->plan != NULL && nearly_done(g))
         return;
-    Sequence *least = find_least(g);
+    Sequence *least = planner_least(&g->ladder);
     r->least = least->arena;
     if (r->least > r->budget) {
         r->plan = NULL;
@@ -313,7 +210,7 @@ static void solve(Planning *g, bool least_asked)
     g->order = best_order(g);
     if (offer(g, g->order) && r->plan->cost <= enough(g))
         return;
-    climb(g, least);
+    offer(g, planner_ladder(&g->ladder, r->budget));
     search_at_budget(g, lowest);
     if (r->plan->cost > g->p->cost_base + r->bound)
         find_bound(g, g->effort.bound.cases, r->plan->cost - g->p->cost_base);
@@ -324,8 +221,9 @@ Recompute *recompute(const Problem *p, BudgetAsked asked, PlanEffort effort, Are
     Recompute *r = NEW(out, Recompute);
     Planning g = {.p = p, .effort = effort_of(p, effort), .out = out, .r = r};
     r->proof.moment = -1;
-    g.base = g.order = sequence_base(p, out);
-    sequence_place(p, g.base, g.effort.place_work, out);
+    Placer placer = {p, g.effort.place_work, out};
+    g.ladder = planner_new(p, (PlanJudge){&placer, place_by}, g.effort.ladder, out);
+    g.base = g.order = g.ladder.base;
     r->store_all = r->least = g.base->arena;
     r->budget = bytes_of(&g, asked);
     r->outcome = PLAN_NOT_FOUND;

@@ -1,21 +1,11 @@
-/* The planner of bare problems: a schedule within a budget, what it costs, and a proof
- * of how much less any other could cost. */
+/* The planner: a schedule within a budget, what it costs, and a proof of how much less
+ * any other could cost. It plans bare problems, and with another judge the entries of
+ * models (within.h). */
 #ifndef GRADC_PLAN_RECOMPUTE_H
 #define GRADC_PLAN_RECOMPUTE_H
 
 #include "bound.h"
-
-typedef enum BudgetKind { BUDGET_BYTES, BUDGET_LEAST, BUDGET_SHARE } BudgetKind;
-
-/* What the user asks for: bytes; the least that is found; a share of what storing all
- * values takes, pinned bytes apart. */
-typedef struct BudgetAsked {
-    BudgetKind kind;
-    int64_t bytes;
-    double share;
-} BudgetAsked;
-
-typedef enum PlanEffort { EFFORT_DEFAULT, EFFORT_MAX } PlanEffort;
+#include "budget.h"
 
 typedef enum PlanOutcome {
     PLAN_FOUND,
@@ -36,6 +26,28 @@ typedef struct Recompute {
 
 /* Everything is deterministic: the same problem and budget give the same plan. */
 Recompute *recompute(const Problem *p, BudgetAsked asked, PlanEffort effort, Arena *out);
+
+/* ---- with another judge ----------------------------------------------------------------- */
+
+/* Says how many bytes a schedule takes where it is to be used, which the problem's own
+ * bytes only come near to. */
+typedef struct PlanJudge {
+    void *of;
+    void (*place)(void *of, Sequence *s); /* gives s->arena and s->placed */
+} PlanJudge;
+
+typedef struct Planner Planner;
+
+/* What the planner remembers is the same for every budget: it may be asked for many. */
+Planner *planner_open(const Problem *p, PlanJudge judge, PlanEffort effort, Arena *out);
+/* The schedule with the fewest bytes that is found; less is refused. */
+Sequence *planner_least(Planner *g);
+/* The cheapest schedule within the budget of those that lie between the least and that of
+ * running every node once; NULL below the least. More bytes never cost more: for a larger
+ * budget the same ones are there to choose from, and others. */
+Sequence *planner_ladder(Planner *g, int64_t budget);
+
+/* ---- reports ------------------------------------------------------------------------------ */
 
 /* The report, as one JSON object with schedule, offsets and proof, or as a few lines.
  * requires: a plan. */

@@ -304,6 +304,8 @@ int64_t plan_step_cost(const PlanStep *s)
 int64_t plan_cost(const Plan *p, bool with_again)
 {
     int64_t sum = 0;
+    if (!with_again && p->budget.cost_once > 0)
+        return p->budget.cost_once;
     for (int32_t s = 0; s < p->n_steps; s++)
         if (with_again || p->step[s].run == 0)
             sum += plan_step_cost(&p->step[s]);
@@ -318,6 +320,36 @@ static int32_t again(const Plan *p)
     return n;
 }
 
+static double percent(int64_t part, int64_t whole)
+{
+    return whole > 0 ? 100 * (double)part / (double)whole : 0;
+}
+
+/* What the budget is, and what it costs. */
+static void put_budget(const Plan *p, Text *to)
+{
+    Arena *a = to->arena;
+    const PlanBudget *b = &p->budget;
+    int64_t once = plan_cost(p, false), extra = plan_cost(p, true) - once;
+    int32_t n = again(p);
+    if (b->bytes > 0 && b->least > 0)
+        text_add(to, "budget: %s bytes; %s would do, with nothing run again %s\n",
+                 exact(a, b->bytes), exact(a, b->least), exact(a, b->once));
+    else if (b->bytes > 0)
+        text_add(to, "budget: %s bytes%s\n", exact(a, b->bytes),
+                 b->levels > 0 ? "" : ", in which nothing runs again");
+    if (b->levels > 0)
+        text_add(to, "scans are cut into runs, %d deep, whose values are computed again%s",
+                 b->levels, n > 0 ? "; " : "");
+    if (n > 0)
+        text_add(to, "%d steps run again to save memory", n);
+    if (extra > 0)
+        text_add(to, ": +%.2f %% of time, as predicted", percent(extra, once));
+    if (extra > 0 && b->tried)
+        text_add(to, "; less than +%.2f %% is proved impossible", percent(b->bound, once));
+    text_add(to, b->levels > 0 || n > 0 ? "\n" : "");
+}
+
 void plan_print(const Ctx *cx, const Plan *p, bool schedule, Text *to)
 {
     Arena *a = to->arena;
@@ -327,10 +359,7 @@ void plan_print(const Ctx *cx, const Plan *p, bool schedule, Text *to)
         text_add(to, "most is live at step %d, %s: %s (%s bytes); holes: %s bytes\n", p->peak_step,
                  text_or(p->step[p->peak_step].label, "?"), human(a, p->live_peak),
                  exact(a, p->live_peak), exact(a, p->peak - p->live_peak));
-    int64_t once = plan_cost(p, false), extra = plan_cost(p, true) - once;
-    if (extra > 0)
-        text_add(to, "%d steps run again to save memory: +%.2f %% of time, as predicted\n",
-                 again(p), 100 * (double)extra / (double)once);
+    put_budget(p, to);
     if (schedule) {
         put_schedule(p, to);
         put_lifetimes(p, to);
@@ -341,22 +370,59 @@ void plan_print(const Ctx *cx, const Plan *p, bool schedule, Text *to)
 
 /* ---- budget ------------------------------------------------------------------------ */
 
+/* "`h.0.attn: contract` (gpt.model:14)", or the label alone. */
+static void put_step_at(Ctx *cx, Diag *d, const char *what, const PlanStep *s)
+{
+    const Origin *o = s == NULL ? NULL : s->origin;
+    while (o != NULL && (o->span.file < 0 || cx->source.at[o->span.file]->library))
+        o = o->parent;
+    if (o != NULL)
+        diag_note(cx, d, o->span, "%s `%s`", what, text_or(s->label, "?"));
+}
+
+static Diag *refuse_proved(Ctx *cx, const Plan *p, const char *budget, Span at)
+{
+    const PlanBudget *b = &p->budget;
+    Diag *d = diag_error(
+        cx, E0601, at, "a budget of %s is proved impossible for entry `%s`: %s `%s`", budget,
+        text_or(p->entry, "?"), b->impossible, text_or(b->impossible_at->label, "?"));
+    put_step_at(cx, d, "this is", b->impossible_at);
+    return d;
+}
+
+static Diag *refuse_not_found(Ctx *cx, const Plan *p, const char *budget, Span at)
+{
+    Diag *d =
+        diag_error(cx, E0601, at,
+                   "no plan of entry `%s` within a budget of %s was found; that there is none "
+                   "is not proved",
+                   text_or(p->entry, "?"), budget);
+    put_step_at(cx, d, "most of the least that is found is there in", p->budget.least_at);
+    return d;
+}
+
 bool plan_fits(Ctx *cx, const Plan *p, int64_t budget_bytes, Span at)
 {
     if (budget_bytes <= 0 || p->peak <= budget_bytes)
         return true;
     Arena *a = &cx->perm;
-    int64_t least = p->least > 0 ? p->least : p->peak;
-    Diag *d =
-        diag_error(cx, E0601, at, "the budget is %s (%s bytes), but entry `%s` needs %s (%s bytes)",
-                   human(a, budget_bytes), exact(a, budget_bytes), text_or(p->entry, "?"),
-                   human(a, least), exact(a, least));
-    if (least < p->peak)
+    const char *budget =
+        arena_printf(a, "%s (%s bytes)", human(a, budget_bytes), exact(a, budget_bytes));
+    if (p->budget.least == 0) {
+        Diag *d = diag_error(cx, E0601, at, "the budget is %s, but entry `%s` needs %s (%s bytes)",
+                             budget, text_or(p->entry, "?"), human(a, p->peak), exact(a, p->peak));
+        diag_help(cx, d, "the smallest budget that works is %lld bytes", (long long)p->peak);
+        return false;
+    }
+    Diag *d = p->budget.impossible != NULL ? refuse_proved(cx, p, budget, at)
+                                           : refuse_not_found(cx, p, budget, at);
+    if (p->budget.least < p->budget.once)
         diag_help(cx, d,
                   "the smallest budget that is found to work is %lld bytes; with nothing run again "
                   "it is %lld",
-                  (long long)least, (long long)p->peak);
+                  (long long)p->budget.least, (long long)p->budget.once);
     else
-        diag_help(cx, d, "the smallest budget that works is %lld bytes", (long long)least);
+        diag_help(cx, d, "the smallest budget that is found to work is %lld bytes",
+                  (long long)p->budget.least);
     return false;
 }

@@ -3,18 +3,6 @@
 
 #include <math.h>
 
-static void put_string(Text *to, const char *key, const char *s)
-{
-    text_add(to, "\"%s\": ", key);
-    if (s == NULL) {
-        text_add(to, "null");
-        return;
-    }
-    text_char(to, '"');
-    text_json(to, s);
-    text_char(to, '"');
-}
-
 static void put_int(Text *to, const char *key, int64_t n)
 {
     text_add(to, "\"%s\": %lld", key, (long long)n);
@@ -64,7 +52,7 @@ static void put_step(const Plan *p, int32_t s, int64_t live, Text *to)
 {
     const PlanStep *step = &p->step[s];
     text_add(to, "    {");
-    put_string(to, "label", step->label);
+    text_pair(to, "label", step->label);
     put_comma(to);
     put_int(to, "run", step->run);
     put_comma(to);
@@ -94,9 +82,9 @@ static void put_value(const Ctx *cx, const Plan *p, int32_t v, Text *to)
 {
     const PlanValue *value = &p->value[v];
     text_add(to, "    {");
-    put_string(to, "name", value->name);
+    text_pair(to, "name", value->name);
     put_comma(to);
-    put_string(to, "role", role_name(value->role));
+    text_pair(to, "role", role_name(value->role));
     put_comma(to);
     put_int(to, "bytes", value->bytes);
     put_comma(to);
@@ -106,9 +94,9 @@ static void put_value(const Ctx *cx, const Plan *p, int32_t v, Text *to)
     put_comma(to);
     put_bool(to, "to_end", value->to_end);
     put_comma(to);
-    put_string(to, "line", report_line(cx, value->origin, to->arena));
+    text_pair(to, "line", report_line(cx, value->origin, to->arena));
     put_comma(to);
-    put_string(to, "reason", value->reason);
+    text_pair(to, "reason", value->reason);
     text_add(to, "}");
 }
 
@@ -130,16 +118,42 @@ static void put_range(const Plan *p, int32_t r, int32_t taken, Text *to)
     text_add(to, "}");
 }
 
+/* Where there is a budget: bytes, and what is proved of the extra time. */
+static void put_budget(const Plan *p, Text *to)
+{
+    const PlanBudget *b = &p->budget;
+    int64_t once = plan_cost(p, false);
+    if (b->bytes == 0)
+        return;
+    text_add(to, ",\n  ");
+    put_int(to, "budget", b->bytes);
+    text_add(to, ",\n  ");
+    put_int(to, "once_peak", b->once);
+    if (b->least > 0) {
+        text_add(to, ",\n  ");
+        put_int(to, "least", b->least);
+    }
+    text_add(to, ",\n  ");
+    put_int(to, "scan_levels", b->levels);
+    text_add(to, ",\n  ");
+    put_double(to, "overhead", (double)(plan_cost(p, true) - once) / (double)(once > 0 ? once : 1));
+    if (b->tried || b->once <= b->bytes) {
+        text_add(to, ",\n  ");
+        put_double(to, "lower_bound", (double)b->bound / (double)(once > 0 ? once : 1));
+    }
+}
+
 static void put_head(const Plan *p, Text *to)
 {
     text_add(to, "{\n  ");
-    put_string(to, "entry", p->entry);
+    text_pair(to, "entry", p->entry);
     text_add(to, ",\n  ");
     put_int(to, "peak", p->peak);
     text_add(to, ",\n  ");
     put_int(to, "cost_ns", plan_cost(p, true));
     text_add(to, ",\n  ");
     put_int(to, "cost_once_ns", plan_cost(p, false));
+    put_budget(p, to);
     text_add(to, ",\n  ");
     put_int(to, "live_peak", p->live_peak);
     text_add(to, ",\n  ");

@@ -22,6 +22,17 @@ static void find_retain(const Problem *p, Sequence *s, int32_t *latest)
             s->retain[latest[v]] = s->n - 1;
 }
 
+/* Bytes that each execution saves by writing over an input that it reads last. */
+static void find_over(const Problem *p, Sequence *s, int32_t *latest)
+{
+    for (int32_t t = 0; t < s->n; t++) {
+        const ProblemNode *node = &p->node[s->node[t]];
+        if (node->over_bytes > 0 && s->retain[latest[node->over]] == t)
+            s->live[t] -= node->over_bytes;
+        latest[s->node[t]] = t;
+    }
+}
+
 static void find_live(const Problem *p, Sequence *s, int64_t *change)
 {
     for (int32_t t = 0; t < s->n; t++) {
@@ -31,7 +42,7 @@ static void find_live(const Problem *p, Sequence *s, int64_t *change)
     int64_t bytes = p->pinned;
     for (int32_t t = 0; t < s->n; t++) {
         bytes += change[t];
-        s->live[t] = bytes + p->node[s->node[t]].scratch;
+        s->live[t] += bytes + p->node[s->node[t]].scratch;
         s->max_live = s->live[t] > s->max_live ? s->live[t] : s->max_live;
     }
 }
@@ -46,7 +57,9 @@ Sequence *sequence_of(const Problem *p, const int32_t *node, int32_t n, Arena *o
     s->max_live = p->pinned;
     memcpy(s->node, node, (size_t)n * sizeof *node);
     ArenaMark mark = arena_mark(out);
-    find_retain(p, s, NEW_ARRAY(out, int32_t, p->n));
+    int32_t *latest = NEW_ARRAY(out, int32_t, p->n);
+    find_retain(p, s, latest);
+    find_over(p, s, latest);
     find_live(p, s, NEW_ARRAY(out, int64_t, n + 1));
     arena_reset(out, mark);
     s->arena = s->max_live;

@@ -1,7 +1,8 @@
 /* A schedule: nodes in the order in which they run, some of them more than once.
  *
  * Each execution reads what the latest earlier execution of each of its inputs left.
- * Its own output is there until the last read that means it, or until the end. */
+ * Its own output is there until the last read that means it, or until the end; what may be
+ * written over its input is, where that is read for the last time. */
 #ifndef GRADC_PLAN_SEQUENCE_H
 #define GRADC_PLAN_SEQUENCE_H
 
@@ -17,6 +18,7 @@ typedef struct Sequence {
     int64_t *offset;         /* by position, in bytes; NULL before sequence_place */
     int64_t *scratch_offset; /* likewise; -1 where there is none */
     int64_t arena;           /* bytes in all; max_live if there is no hole */
+    bool placed;             /* arena is known */
 } Sequence;
 
 /* The nodes in their own order, each once. */

@@ -189,5 +189,6 @@ void sequence_place(const Problem *p, Sequence *s, int64_t work, Arena *out)
         pack(&k, work);
     set_offsets(p, s, &k);
     s->arena = p->pinned + (k.n > 0 ? k.height : 0);
+    s->placed = true;
     arena_reset(out, mark);
 }

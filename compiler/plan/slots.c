@@ -125,6 +125,41 @@ static bool has_inputs(const Slots *x, int32_t v, int32_t slot)
     return true;
 }
 
+/* Nothing that v reads has been changed before the slot, and nothing that reads what v
+ * changes runs after it. */
+static bool in_time(const Slots *x, int32_t v, int32_t slot)
+{
+    const Problem *p = x->p;
+    for (int32_t i = p->stop_at[v]; i < p->stop_at[v + 1]; i++) {
+        const SlotList *run = &x->run[p->stop[i]];
+        if (run->n > 0 && run->at[0] < slot)
+            return false;
+    }
+    for (int32_t i = p->halt_at[v]; i < p->halt_at[v + 1]; i++) {
+        const SlotList *run = &x->run[p->halt[i]];
+        if (run->n > 0 && run->at[run->n - 1] > slot)
+            return false;
+    }
+    return true;
+}
+
+/* An output of u is read for the last time in the slot (or, -1, no longer there): the
+ * reader may write over it. */
+static void end_in(Slots *x, int32_t u, int32_t slot, int sign)
+{
+    int32_t v = x->node[slot];
+    if (v >= 0 && x->p->node[v].over == u && x->p->node[v].over_bytes > 0)
+        add_bytes(x, slot, slot, -sign * x->p->node[v].over_bytes);
+}
+
+static void move_end(Slots *x, int32_t u, int32_t before, int32_t after)
+{
+    if (before == after)
+        return;
+    end_in(x, u, before, -1);
+    end_in(x, u, after, 1);
+}
+
 static void read_inputs(Slots *x, int32_t v, int32_t slot, bool add)
 {
     const Problem *p = x->p;
@@ -136,6 +171,7 @@ static void read_inputs(Slots *x, int32_t v, int32_t slot, bool add)
         else
             list_delete(&x->use[u], slot);
         int32_t after = slots_end(x, u, j);
+        move_end(x, u, before, after);
         if (after > before)
             add_bytes(x, before + 1, after, p->node[u].bytes);
         else
@@ -150,12 +186,15 @@ static void add_run(Slots *x, int32_t v, int32_t slot)
     int32_t i = slots_before(run, slot) + 1;
     int32_t before = i > 0 ? slots_end(x, v, i - 1) : 0;
     list_insert(x, run, slot);
-    if (i > 0)
+    if (i > 0) {
+        move_end(x, v, before, slots_end(x, v, i - 1));
         add_bytes(x, slots_end(x, v, i - 1) + 1, before, -bytes);
+    }
+    end_in(x, v, slots_end(x, v, i), 1);
     add_bytes(x, slot, slots_end(x, v, i), bytes);
     add_bytes(x, slot, slot, x->p->node[v].scratch);
-    read_inputs(x, v, slot, true);
     x->node[slot] = v;
+    read_inputs(x, v, slot, true);
     x->cost += x->p->node[v].cost;
     x->n_run++;
     note_count(x, v);
@@ -167,13 +206,16 @@ static void remove_run(Slots *x, int32_t v, int32_t slot)
     int64_t bytes = x->p->node[v].bytes;
     int32_t i = slots_before(run, slot) + 1;
     read_inputs(x, v, slot, false);
+    x->node[slot] = -1;
     add_bytes(x, slot, slot, -x->p->node[v].scratch);
+    end_in(x, v, slots_end(x, v, i), -1);
     add_bytes(x, slot, slots_end(x, v, i), -bytes);
     int32_t before = i > 0 ? slots_end(x, v, i - 1) : 0;
     list_delete(run, slot);
-    if (i > 0)
+    if (i > 0) {
+        move_end(x, v, before, slots_end(x, v, i - 1));
         add_bytes(x, before + 1, slots_end(x, v, i - 1), bytes);
-    x->node[slot] = -1;
+    }
     x->cost -= x->p->node[v].cost;
     x->n_run--;
     note_count(x, v);
@@ -182,7 +224,7 @@ static void remove_run(Slots *x, int32_t v, int32_t slot)
 bool slots_add(Slots *x, int32_t v, int32_t slot)
 {
     int64_t most = INT64_C(1) << 62;
-    if (!has_inputs(x, v, slot) || x->p->node[v].cost > most - x->cost)
+    if (!has_inputs(x, v, slot) || !in_time(x, v, slot) || x->p->node[v].cost > most - x->cost)
         return false;
     add_run(x, v, slot);
     vec_push(x->arena, &x->change, ((SlotChange){v, slot, true}));

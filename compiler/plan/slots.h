@@ -41,7 +41,7 @@ void slots_load(Slots *x, const int32_t *node, int32_t n);
 int32_t slots_order(const Slots *x, int32_t *node);
 
 /* Adds or removes one execution. false, and nothing is changed, where an input or a
- * reader would be without a value, or v would never run. requires: the slot is empty;
+ * reader would be without a value, v would never run, or run too late. requires: the slot is empty;
  * v runs there. */
 bool slots_add(Slots *x, int32_t v, int32_t slot);
 bool slots_remove(Slots *x, int32_t v, int32_t slot);

@@ -1,200 +1,213 @@
-/* An entry within a byte budget: its steps as a planning problem, and back.
- *
- * Steps that only compute (all before the first that changes pinned storage) may run
- * again and in another order; the update stays where it is, as the end. A problem has one
- * output per node, and knows nothing of writing in place, so it asks for more bytes
- * than the steps need: a schedule is judged by the plan that comes of it. */
+/* An entry within a byte budget: its steps as a planning problem (within_problem.h), and
+ * schedules of that back as plans. A schedule is judged by the plan that comes of it. */
 #include "within.h"
 
+#include <assert.h>
 #include <string.h>
 
+#include "check_sequence.h"
 #include "place.h"
-#include "polish.h"
+#include "recompute.h"
+#include "within_problem.h"
 
-enum {
-    RUNGS = 32,
-    LEAST_MOVES = 30000, /* to find the smallest, for each of three starts */
-    RUNG_MOVES = 3000,
-    PLACE_WORK_EACH = 1000000 /* of placing one rung */
+/* Of placing one schedule. */
+enum { PLACE_WORK_EACH = 100000, PLACE_WORK_MAX = 4000000 };
+
+struct Within {
+    Plan *p;
+    Plan once; /* what p was at first */
+    PlanEffort effort;
+    Steps steps;
+    bool can; /* steps may run again */
+    Problem *problem;
+    Planner *planner; /* NULL before it is needed */
+    Arena arena;
 };
 
-typedef struct Within {
-    const Plan *p;
-    Arena *arena;
-    int64_t budget;
-    int32_t n_pure;  /* steps that may run again; the first ones */
-    int32_t *writer; /* by value: the step that stores it, or -1 */
-    Problem *problem;
-    Plan *best; /* the cheapest within the budget, or NULL */
-    int64_t best_cost;
-    int64_t least; /* peak of all that were tried */
-} Within;
+/* ---- from a schedule to a plan --------------------------------------------------- */
 
-static int64_t block_bytes(int64_t bytes)
+static int32_t count_steps(const Within *w, const Sequence *s)
 {
-    return align_up(bytes, BLOCK_ALIGN);
+    int32_t n = s->n;
+    for (int32_t i = 0; i < s->n; i++)
+        if (s->node[i] == w->steps.update)
+            n += w->once.n_steps - w->steps.update - 1;
+    return n;
 }
 
-/* ---- the problem ----------------------------------------------------------- */
-
-static bool changes_pinned(const Plan *p, const PlanStep *s)
+static void put_steps(const Within *w, const Sequence *s, Plan *q)
 {
-    for (int32_t i = 0; i < s->n_writes; i++)
-        if (p->value[s->write[i]].pinned)
-            return true;
-    return s->guarded;
-}
-
-static int64_t given_bytes(const Plan *p)
-{
-    int64_t sum = 0;
-    for (int32_t v = 0; v < p->n_values; v++)
-        if (!p->value[v].pinned &&
-            (p->value[v].role == ROLE_INPUT || p->value[v].role == ROLE_STAGING))
-            sum += block_bytes(p->value[v].bytes);
-    return sum;
-}
-
-static void find_writers(Within *w)
-{
-    const Plan *p = w->p;
-    w->writer = NEW_ARRAY(w->arena, int32_t, p->n_values);
-    for (int32_t v = 0; v < p->n_values; v++)
-        w->writer[v] = -1;
-    for (int32_t s = 0; s < p->n_steps; s++)
-        for (int32_t i = 0; i < p->step[s].n_writes; i++)
-            w->writer[p->step[s].write[i]] = s;
-    while (w->n_pure < p->n_steps && !changes_pinned(p, &p->step[w->n_pure]))
-        w->n_pure++;
-}
-
-/* By value: a step of the end reads it. */
-static bool *read_at_end(const Within *w)
-{
-    bool *read = NEW_ARRAY(w->arena, bool, w->p->n_values);
-    for (int32_t s = w->n_pure; s < w->p->n_steps; s++)
-        for (int32_t i = 0; i < w->p->step[s].n_reads; i++)
-            read[w->p->step[s].read[i]] = true;
-    return read;
-}
-
-static void make_problem(Within *w)
-{
-    const Plan *p = w->p;
-    ProblemMake m = {.arena = w->arena};
-    bool *kept = read_at_end(w);
-    for (int32_t s = 0; s < w->n_pure; s++) {
-        const PlanStep *st = &p->step[s];
-        ProblemNode node = {.name = st->label, .cost = plan_step_cost(st), .pure = true};
-        node.scratch = block_bytes(st->workspace);
-        for (int32_t i = 0; i < st->n_writes; i++) {
-            const PlanValue *v = &p->value[st->write[i]];
-            node.bytes += block_bytes(v->bytes);
-            node.keep = node.keep || v->to_end || kept[st->write[i]];
-        }
-        problem_node(&m, node);
-        for (int32_t i = 0; i < st->n_reads; i++)
-            if (w->writer[st->read[i]] >= 0 && w->writer[st->read[i]] < s)
-                problem_input(&m, w->writer[st->read[i]]);
-    }
-    int64_t pinned = block_bytes(p->base) + p->threads_max * p->lane_bytes + given_bytes(p);
-    w->problem = problem_end(&m, pinned);
-}
-
-/* ---- back ------------------------------------------------------------------- */
-
-/* The plan of a schedule, with its own ranges and offsets. */
-static Plan *plan_of(const Within *w, const Sequence *s)
-{
-    Plan *q = NEW(w->p->arena, Plan);
-    int32_t end = w->p->n_steps - w->n_pure;
-    int32_t *runs = NEW_ARRAY(w->arena, int32_t, w->n_pure);
-    *q = *w->p;
-    q->value = NEW_ARRAY(q->arena, PlanValue, q->n_values);
-    memcpy(q->value, w->p->value, sizeof *q->value * (size_t)q->n_values);
-    q->n_steps = s->n + end;
-    q->step = NEW_ARRAY(q->arena, PlanStep, q->n_steps);
+    int32_t *runs = NEW_ARRAY(q->arena, int32_t, w->steps.n), n = 0;
     for (int32_t i = 0; i < s->n; i++) {
-        q->step[i] = w->p->step[s->node[i]];
-        q->step[i].run = runs[s->node[i]]++;
+        int32_t v = s->node[i], to = v == w->steps.update ? w->once.n_steps : v + 1;
+        for (int32_t k = v; k < to; k++) {
+            q->step[n] = w->once.step[k];
+            q->step[n++].run = runs[v];
+        }
+        runs[v]++;
     }
-    if (end > 0)
-        memcpy(&q->step[s->n], &w->p->step[w->n_pure], sizeof *q->step * (size_t)end);
+}
+
+/* With its own ranges; the offsets are still to be found. */
+static Plan *plan_of(const Within *w, const Sequence *s, Arena *out)
+{
+    Plan *q = NEW(out, Plan);
+    *q = w->once;
+    q->arena = out;
+    q->value = NEW_ARRAY(out, PlanValue, q->n_values);
+    memcpy(q->value, w->once.value, sizeof *q->value * (size_t)q->n_values);
+    q->n_steps = count_steps(w, s);
+    q->step = NEW_ARRAY(out, PlanStep, q->n_steps);
+    put_steps(w, s, q);
     plan_liveness(q);
-    plan_place_effort(q, PLACE_WORK_EACH);
     return q;
 }
 
-/* Keeps the plan if it is within the budget, and cheaper. */
-static void offer(Within *w, const Sequence *s)
+static void place(const Within *w, Plan *q)
 {
-    Plan *q = plan_of(w, s);
-    w->least = q->peak < w->least ? q->peak : w->least;
-    if (q->peak > w->budget || (w->best != NULL && s->cost >= w->best_cost))
-        return;
-    w->best = q;
-    w->best_cost = s->cost;
+    plan_place_effort(q, w->effort == EFFORT_MAX ? PLACE_WORK_MAX : PLACE_WORK_EACH);
 }
 
-/* ---- search ------------------------------------------------------------------ */
+/* ---- the judge --------------------------------------------------------------------- */
 
-static const Sequence *smaller(const Sequence *a, const Sequence *b)
-{
-    return b->max_live < a->max_live || (b->max_live == a->max_live && b->cost < a->cost) ? b : a;
-}
-
-/* As few bytes as can be found, whatever the time. */
-static const Sequence *find_least(const Within *w)
-{
-    const Sequence *base = sequence_base(w->problem, w->arena), *least = base;
-    int64_t most = 0;
-    for (int32_t v = 0; v < w->problem->n; v++)
-        if (problem_working_set(w->problem, v) > most)
-            most = problem_working_set(w->problem, v);
-    PolishAim aim = {
-        .budget = most, .enough = INT64_MAX, .moves = LEAST_MOVES, .hot = 3e-2, .cold = 1e-5};
-    for (int i = 0; i < 3 && least->max_live > most; i++) {
-        aim.seed = (uint64_t)i;
-        least = smaller(least, polish(w->problem, i == 0 ? base : least, aim, w->arena));
-    }
-    return least;
-}
-
-/* Schedules for budgets of the problem from the least to storing all. What a rung gives
- * does not depend on the budget that is asked for, and the cheapest one that fits is
- * taken: more bytes never cost more time. Each rung begins with the one below. */
-static void climb(Within *w, const Sequence *least, int64_t most)
-{
-    const Sequence *s = least;
-    for (int i = 0; i < RUNGS; i++) {
-        PolishAim aim = {.budget = least->max_live + (most - least->max_live) / RUNGS * i,
-                         .enough = w->problem->cost_base,
-                         .moves = RUNG_MOVES,
-                         .hot = 3e-3,
-                         .cold = 1e-6,
-                         .seed = (uint64_t)i};
-        const Sequence *next = polish(w->problem, s, aim, w->arena);
-        if (next->max_live <= aim.budget && next->cost < s->cost)
-            s = next;
-        offer(w, s);
-    }
-}
-
-bool plan_within(Plan *p, int64_t budget, int64_t *least)
+static void place_by(void *of, Sequence *s)
 {
     Arena scratch = {0};
-    Within w = {.p = p, .arena = &scratch, .budget = budget, .least = p->peak};
-    if (p->peak <= budget)
-        return true;
-    find_writers(&w);
-    if (w.n_pure > 0) {
-        make_problem(&w);
-        int64_t all = sequence_base(w.problem, &scratch)->max_live;
-        climb(&w, find_least(&w), all);
-    }
-    if (w.best != NULL)
-        *p = *w.best;
-    *least = w.least;
+    Plan *q = plan_of(of, s, &scratch);
+    place(of, q);
+    s->arena = q->peak;
+    s->placed = true;
     arena_free(&scratch);
-    return w.best != NULL;
+}
+
+/* ---- */
+
+Within *within_open(Plan *p, PlanEffort effort, Arena *out)
+{
+    Within *w = NEW(out, Within);
+    w->p = p;
+    w->once = *p;
+    w->effort = effort;
+    return w;
+}
+
+void within_close(Within *w)
+{
+    arena_free(&w->arena);
+}
+
+/* Whether there is anything to plan; what is needed for it is made once. */
+static bool can_plan(Within *w)
+{
+    if (w->problem != NULL || w->once.n_steps == 0)
+        return w->can;
+    w->can = steps_find(&w->steps, &w->once, &w->arena);
+    if (!w->can)
+        return false;
+    w->problem = steps_problem(&w->steps, &w->arena);
+    PlanJudge judge = {w, place_by};
+    w->planner = planner_open(w->problem, judge, w->effort, &w->arena);
+    return true;
+}
+
+int64_t within_least(Within *w)
+{
+    int64_t least = can_plan(w) ? planner_least(w->planner)->arena : w->once.peak;
+    return least < w->once.peak ? least : w->once.peak;
+}
+
+/* The step of the least plan at which most is live. */
+static const PlanStep *least_step(Within *w)
+{
+    if (!can_plan(w) || within_least(w) == w->once.peak)
+        return &w->once.step[w->once.peak_step];
+    const Plan *q = plan_of(w, planner_least(w->planner), w->p->arena);
+    return &q->step[q->peak_step];
+}
+
+bool within_plan(Within *w, int64_t budget)
+{
+    PlanBudget b = {.bytes = budget, .once = w->once.peak};
+    if (w->once.peak <= budget || w->once.n_steps == 0) {
+        w->p->budget = b;
+        return w->once.peak <= budget;
+    }
+    b.least = within_least(w);
+    b.least_at = least_step(w);
+    Sequence *s = b.least <= budget ? planner_ladder(w->planner, budget) : NULL;
+    if (s != NULL) {
+        Plan *q = plan_of(w, s, w->p->arena);
+        place(w, q);
+        *w->p = *q;
+    }
+    w->p->budget = b;
+    return s != NULL;
+}
+
+/* ---- proofs -------------------------------------------------------------------------- */
+
+/* The node that needs the most while it runs. */
+static int32_t largest_node(Within *w)
+{
+    int32_t at = 0;
+    for (int32_t v = 1; v < w->steps.n; v++)
+        if (steps_working_set(&w->steps, v, &w->arena) >
+            steps_working_set(&w->steps, at, &w->arena))
+            at = v;
+    return at;
+}
+
+/* The bound of one moment, as the checker adds it up; INT64_MAX: no plan keeps to the budget. */
+static int64_t bound_of(Within *w, int32_t moment, int64_t budget, BoundEffort effort)
+{
+    ArenaMark mark = arena_mark(&w->arena);
+    const Problem *r = steps_relaxed(&w->steps, moment, &w->arena);
+    const Bound *b = bound_at(r, moment, budget, INT64_MAX, effort, &w->arena);
+    const char *error;
+    int64_t bound = check_proof(r, &b->proof, budget, &w->arena, &error);
+    assert(error == NULL);
+    arena_reset(&w->arena, mark);
+    return bound;
+}
+
+enum { MOMENTS = 24 };
+
+/* Every so many nodes, of those at which the plan that runs every step once has too much. */
+static void find_bound(Within *w, int64_t budget, PlanBudget *b)
+{
+    bool max = w->effort == EFFORT_MAX;
+    BoundEffort e = {.work = max ? INT64_C(1000000000) : INT64_C(50000000), .cases = max ? 60 : 4};
+    const Sequence *s = sequence_base(w->problem, &w->arena);
+    int32_t n = 0, moments = max ? 4 * MOMENTS : MOMENTS;
+    for (int32_t v = 0; v < s->n; v++)
+        n += s->live[v] > budget;
+    for (int32_t v = 0, i = 0; v < s->n && b->impossible == NULL; v++) {
+        if (s->live[v] <= budget)
+            continue;
+        bool look = n <= moments || i * (int64_t)moments / n != (i + 1) * (int64_t)moments / n;
+        int64_t bound = look ? bound_of(w, v, budget, e) : 0;
+        i++;
+        if (bound == INT64_MAX) {
+            b->impossible = "what can't run again does not fit beside";
+            b->impossible_at = &w->once.step[v];
+        } else if (bound > b->bound) {
+            b->bound = bound;
+        }
+    }
+}
+
+void within_prove(Within *w, int64_t budget)
+{
+    PlanBudget *b = &w->p->budget;
+    if (w->once.peak <= budget || !can_plan(w))
+        return;
+    int32_t at = largest_node(w);
+    int64_t most = steps_working_set(&w->steps, at, &w->arena);
+    b->tried = true;
+    if (most <= budget) {
+        find_bound(w, budget, b);
+        return;
+    }
+    b->impossible_at = &w->once.step[at];
+    b->impossible = arena_printf(w->p->arena, "%lld bytes are needed at once by", (long long)most);
 }

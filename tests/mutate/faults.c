@@ -86,7 +86,7 @@ static void build_model(const char *model, const char *object)
     Ctx cx;
     bool done = false;
     ctx_init(&cx);
-    arena_on_exhaustion(files_abandon);
+    arena_on_exhaustion(say_exhausted);
     Cli c = {.cx = &cx};
     int status = cli_parse(&c, 5, argv, &done);
     exit(status == EXIT_OK ? c.command->run(&c) : status);

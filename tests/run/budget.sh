@@ -46,12 +46,34 @@ kept() {
         cmp "$scratch/all.text" "$scratch/some.text"
 }
 
-# refused BUDGET MODEL [OPTION...]: status 4, and the least that works.
+# refused BUDGET MODEL [OPTION...]: status 4, the least that works, and the line that sets it.
 refused() {
     limit=$1
     shift
     "$gradc" plan "$@" --budget "$limit" >"$scratch/why" 2>&1
-    [ $? -eq 4 ] && grep -q 'E0601' "$scratch/why"
+    [ $? -eq 4 ] && grep -q 'E0601' "$scratch/why" && grep -q "$1:[0-9].* note: " "$scratch/why"
+}
+
+# exactly BYTES BUDGET MODEL [OPTION...]: so much is this budget.
+exactly() {
+    wanted=$1 limit=$2
+    shift 2
+    "$gradc" plan "$@" --budget "$limit" --format json >"$scratch/plan" || return 1
+    grep -q "\"budget\": $wanted," "$scratch/plan"
+}
+
+# monotone FROM TO MODEL [OPTION...]: more bytes never cost more time, nor less than is proved.
+monotone() {
+    from=$1 to=$2 before=999
+    shift 2
+    for part in 0 2 4 6 7; do
+        limit=$((from + (to - from) * part / 7))
+        "$gradc" plan "$@" --budget "$limit" --format json >"$scratch/plan" || return 1
+        over=$(sed -n 's/.*"overhead": *\([0-9.e-]*\).*/\1/p' "$scratch/plan" | head -n 1)
+        low=$(sed -n 's/.*"lower_bound": *\([0-9.e-]*\).*/\1/p' "$scratch/plan" | head -n 1)
+        awk "BEGIN { exit !($over <= $before && ${low:-0} <= $over) }" || return 1
+        before=$over
+    done
 }
 
 # budgets MODEL [OPTION...]
@@ -59,6 +81,7 @@ budgets() {
     name=$(basename "$1" .model)
     "$gradc" plan "$@" --format json >"$scratch/plan"
     all=$(bytes "$scratch/plan")
+    base=$(grep -o '"base": *[0-9]*' "$scratch/plan" | grep -o '[0-9]*$' | head -n 1)
     gradients "$all" "$scratch/all" "$@"
     "$gradc" plan "$@" --budget 1 >"$scratch/why" 2>&1
     least=$(sed -n 's/.*smallest budget that [a-z ]* \([0-9]*\) bytes.*/\1/p' \
@@ -67,19 +90,75 @@ budgets() {
         check "$name: a budget of 1 byte says what works" false
         return
     fi
-    check "$name: $((least - 1)) bytes are refused" refused $((least - 1)) "$@"
+    check "$name: $((least - 64)) bytes are refused" refused $((least - 64)) "$@"
+    check "$name: min is $least bytes" exactly "$least" min "$@"
+    share=$((100 * (least - base) / (all - base) + 1))
+    check "$name: $share % leave pinned bytes alone" \
+        exactly $((base + (all - base) * share / 100)) "$share%" "$@"
     for part in 0 5; do
         limit=$((least + (all - least) * part / 8))
         check "$name within $limit bytes" kept "$limit" "$@"
     done
+    [ "$least" -eq "$all" ] || check "$name: more bytes are not slower" monotone "$least" "$all" "$@"
     echo "$name: $all bytes, at least $least"
 }
 
+# curve MODEL [OPTION...]: 25 budgets, none slower than a smaller one, none cheaper than proved.
+curve() {
+    "$gradc" plan "$@" --entry step --pareto --format json >"$scratch/curve" || return 1
+    sed -n 's/.*"overhead": \([^,]*\), "lower_bound": \([^}]*\)}.*/\1 \2/p' "$scratch/curve" |
+        awk 'NR > 1 && $1 > over { bad = 1 } { over = $1; bad += $2 > $1 }
+             END { exit !(NR == 25 && !bad && over == 0) }'
+}
+
+# picture WORD MODEL [OPTION...]: an SVG that has the word.
+picture() {
+    word=$1
+    shift
+    "$gradc" plan "$@" --entry step --format svg >"$scratch/svg" || return 1
+    grep -q "$word" "$scratch/svg" && [ "$(tail -n 1 "$scratch/svg")" = "</svg>" ]
+}
+
+# runs COUNT BUDGET MODEL [OPTION...]: so many of its plans say that scans are cut, and no line
+# that it goes on.
+runs() {
+    wanted=$1 limit=$2
+    shift 2
+    "$gradc" plan "$@" --budget "$limit" >"$scratch/text" || return 1
+    [ "$(grep -c 'cut into runs, .* computed again' "$scratch/text")" -eq "$wanted" ] &&
+        ! grep -qE '; $|nothing runs again.*runs,|^0 steps|; 0 steps' "$scratch/text"
+}
+
+# proved BUDGET MODEL [OPTION...]: that it can't be kept to.
+proved() {
+    limit=$1
+    shift
+    ! "$gradc" plan "$@" --budget "$limit" >"$scratch/text" 2>&1 &&
+        grep -q 'is proved impossible' "$scratch/text"
+}
+
+small="-D layers=3 -D width=32 -D heads=2 -D ctx=16 -D batch=3"
+# shellcheck disable=SC2086  # several words
+{
+    check "the curve of budgets" curve examples/chargpt.model $small
+    check "a picture of the curve" picture proved examples/chargpt.model --pareto $small
+    check "a picture of a plan" picture budget examples/chargpt.model --budget min $small
+}
 budgets examples/digits.model
 budgets examples/fashion.model -D batch=4
 budgets examples/chargpt.model -D layers=3 -D width=32 -D heads=2 -D ctx=16 -D batch=3
 budgets examples/resnet8.model -D batch=2
+budgets examples/line.model
+budgets examples/gpt2.model -D layers=2 -D width=24 -D heads=2 -D ctx=16 -D batch=2 -D vocab=40
+budgets tests/run/early.model
 budgets tests/object/wide.model
 budgets tests/bench/models/rnn-1000.model -D steps=20
+budgets tests/run/recurrent.model
+check "scans of step and grad are cut" runs 2 min tests/run/recurrent.model
+# Nothing can be cut: 113 is a prime number, and micro-batches are no scan.
+check "a scan of 113 steps: 1 byte" proved 1 tests/run/recurrent.model -D steps=113
+printf 'model m(batch = 8) {\n    input x : f32[batch, 4]\n    param w : f32[4] = 1\n    loss mean((x * w)^2)\n}
+train m {\n    optimizer sgd(lr = 0.1)\n    accumulate 4\n}\n' >"$scratch/many.model"
+check "four micro-batches: 1 byte" proved 1 "$scratch/many.model"
 echo "passed=$passed failed=$failed skipped=0"
 [ "$failed" -eq 0 ]

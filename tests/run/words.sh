@@ -35,8 +35,46 @@ says 0 "" "$gradc" run "$scratch/m.model" --in i=-2147483648,2147483647 --in k=2
 says 1 "--in i: 1.5 is not a number of type i32" "$gradc" run "$scratch/m.model" --in i=1.5,2
 says 1 "--in i: 2147483648 is not a number of type i32" \
     "$gradc" run "$scratch/m.model" --in i=1,2147483648
+says 1 "--in k: 9223372036854775808 is not a number of type i64" \
+    "$gradc" run "$scratch/m.model" --in k=9223372036854775808
 says 1 "--in k: 1e30 is not a number of type i64" "$gradc" run "$scratch/m.model" --in k=1e30
 says 1 "--in k: nan is not a number of type i64" "$gradc" run "$scratch/m.model" --in k=nan
+printf 'model m {\n    input k : i64[4]\n    param w : f32 = 1\n    loss w\n    output k\n}\n' \
+    >"$scratch/k.model"
+says 0 "" "$gradc" run "$scratch/k.model" \
+    --in k=9007199254740993,-9223372036854775808,9223372036854775807,1e3 --out "$scratch/k.safetensors"
+# 2^53 + 1, -2^63, 2^63 - 1 and 1000, as bytes
+od -An -v -tx1 "$scratch/k.safetensors" | tr -d ' \n' >"$scratch/bytes"
+says 0 "" grep -q 010000000000200000000000000000 "$scratch/bytes"
+says 0 "" grep -q 80ffffffffffffff7fe803000000000000 "$scratch/bytes"
+says 2 "--rows wants a whole number from 1" "$gradc" run "$scratch/m.model" --rows 0
+says 2 "--dump takes ast, primal, reverse, joint and all, not \`reversed\`" \
+    "$gradc" check "$scratch/m.model" --dump reversed
+# What belongs to another kind of plan.
+says 2 "--output does not go with a model" "$gradc" plan "$scratch/m.model" -o "$scratch/plan"
+says 2 "--capacity does not go with a model" "$gradc" plan "$scratch/m.model" --capacity 1KiB
+says 2 "--plan-in does not go with a model" "$gradc" plan "$scratch/m.model" --plan-in x.json
+says 2 "--pareto does not go with --problem" "$gradc" plan --problem x.json --pareto
+says 2 "--placement does not go with --problem" "$gradc" plan --problem x.json --placement x.csv
+says 2 "--budget does not go with --placement" "$gradc" plan --placement x.csv --budget 1KiB
+# A loss without a derivative is no kink.
+printf 'model m {\n    input x : f32[0]\n    param w : f32 = 1\n    loss sum(x)\n}\n' \
+    >"$scratch/none.model"
+says 1 "nothing was compared: the loss depends on nothing that has a gradient" \
+    "$gradc" test "$scratch/none.model"
+# One of two answers would be forgotten.
+says 2 "--in is given twice: \`k=1\` and \`k=2\`" "$gradc" run "$scratch/m.model" --in k=1 --in k=2
+says 2 "--seed is given twice: \`1\` and \`1\`" "$gradc" run "$scratch/m.model" --seed 1 --seed=1
+says 2 "--define is given twice" "$gradc" check examples/line.model -D batch=2 -Dbatch=3
+says 2 "--output is given twice" "$gradc" build "$scratch/m.model" -o "$scratch/m.o" -o "$scratch/n.o"
+says 2 "--data is given twice" "$gradc" train examples/line.model --data a.csv --data b.csv
+says 0 "" "$gradc" run "$scratch/m.model" --in k=1 --in i=1,2 -q -q
+says 2 "x.gir: two outputs have this name" "$gradc" build "$scratch/m.model" -o "$scratch/m.o" \
+    --emit "graph=$scratch/x.gir" --emit "plan=$scratch/x.gir"
+says 0 "" "$gradc" build -q "$scratch/m.model" -o "$scratch/m.o" --emit graph=- --emit \
+    "graph=$scratch/x.gir"
+printf 'PK\003\004' >"$scratch/x.npz"
+says 3 "x.npz: an archive (.npz): unpack it" "$gradc" run "$scratch/m.model" --in "i=$scratch/x.npz"
 says 0 "" "$gradc" explain nn.linear
 grep -q '^block linear(x, out' "$scratch/out" || says 0 "block linear" cat "$scratch/out"
 says 2 "no definition of the library" "$gradc" explain nn.nothing
@@ -62,6 +100,65 @@ says 3 "/nonexistent/: No such file or directory" "$gradc" train examples/line.m
     --data x=no.npy --checkpoint /nonexistent/c.gck
 says 3 "--checkpoint /dev/null: this is not a regular file" "$gradc" train examples/line.model \
     --data x=no.npy --checkpoint /dev/null
+# A parameter that the loss does not use has a gradient of zeros; a frozen one has none.
+cat >"$scratch/u.model" <<'E1'
+model m {
+    param q : f32[2] = 1
+    param w : f32[2] = [1, 2]
+    param k : f32 = 1
+    input x : f32 with grad
+    loss sum(w^2) + x * k
+    output sum = sum(q)
+}
+train m {
+    optimizer sgd(lr = 0.5)
+    freeze "k"
+}
+E1
+says 0 "" "$gradc" run "$scratch/u.model" --in x=3 --grads-out "$scratch/g.safetensors"
+grep '^d ' "$scratch/out" | tr -s ' ' >"$scratch/gradients"
+printf '%s\n' "d q [0, 0] shape [2], norm 0 (the loss does not use it)" \
+    "d w [2, 4] shape [2], norm 4.472136" "d x 1" >"$scratch/wanted"
+says 0 "" diff "$scratch/wanted" "$scratch/gradients"
+says 0 "" "$gradc" inspect "$scratch/g.safetensors"
+grep -q '^q  *f32\[2\]  0 \.\. 0$' "$scratch/out" || says 0 "q f32[2] 0" cat "$scratch/out"
+says 0 "" "$gradc" run "$scratch/u.model" --in x=3 --json
+grep -qF '"gradients": {"q": {"shape": [2], "data": [0, 0]}, "w":' "$scratch/out" ||
+    says 0 "zeros of q" cat "$scratch/out"
+# What an input cannot take, by its place in the file.
+cat >"$scratch/d.model" <<'E1'
+model m(batch = 2) {
+    input x : f32[batch]
+    input k : i32[batch, 2] in 0..3
+    param w : f32 = 1
+    loss mean((w * x)^2) + 0 * mean(cast(k, f32))
+}
+train m {
+    optimizer sgd(lr = 0.5)
+}
+E1
+printf 'x,a,b\n1,0,1\n2,1,1\n3,2,2\n4,0,3\n5,0,0\n' >"$scratch/d.csv"
+says 1 "d.csv: row 4, element 2 (the first is 1): 3 is outside of 0..3, the range of input k" \
+    "$gradc" train "$scratch/d.model" --data "$scratch/d.csv" --seed 3
+printf '1,0,1\n2,1,0.5\n3,2,2\n' >"$scratch/d.csv"
+says 1 "d.csv: row 2, element 2 (the first is 1): 0.5 does not fit into i32, the type of input k" \
+    "$gradc" train "$scratch/d.model" --data "$scratch/d.csv"
+cat >"$scratch/w.model" <<'E1'
+model m(batch = 2) {
+    input t, n : i32[batch, 3] in 65..70
+    param w : f32 = 1
+    loss w * mean(cast(t + n, f32))
+}
+train m {
+    optimizer sgd(lr = 0.5)
+}
+E1
+printf 'ABCDEABCDZABC' >"$scratch/text"
+says 1 "text: byte 10 (the first is 1) is 90, outside of 65..70, the range of input t" \
+    "$gradc" train "$scratch/w.model" --data "text=$scratch/text"
+printf 'ABCDEABCDABCZ' >"$scratch/text"
+says 1 "text: byte 13 (the first is 1) is 90, outside of 65..70, the range of input n" \
+    "$gradc" train "$scratch/w.model" --data "text=$scratch/text" --split 0
 # More than a buffer of output, and less.
 if [ -c /dev/full ]; then
     out=/dev/full

@@ -454,6 +454,32 @@ static void state_written_twice(Plan *p)
     p->step[UPDATE].n_writes = 2;
 }
 
+/* An update without a guard, and after it what reads the parameter, again. */
+static void runs_again_after_a_change(Plan *p)
+{
+    p->step[AGAIN].write[0] = W;
+    p->step[AGAIN].n_writes = 1;
+    p->step[BACK] = p->step[EMBED];
+    p->step[BACK].read++; /* W and TOKENS; X is gone */
+    p->step[BACK].n_reads--;
+    p->step[BACK].run = 1;
+}
+
+static void updates_twice(Plan *p)
+{
+    p->step[AGAIN].write[0] = W;
+    p->step[AGAIN].n_writes = 1;
+    p->step[BACK] = p->step[AGAIN];
+    p->step[BACK].run = 1;
+}
+
+static void runs_again_after_the_update(Plan *p)
+{
+    p->step[CHECK].guarded = true;
+    p->step[UPDATE] = p->step[EMBED];
+    p->step[UPDATE].run = 1;
+}
+
 static const struct Broken {
     const char *name;
     void (*change)(Plan *p);
@@ -520,6 +546,9 @@ static const struct Broken {
     BROKEN(value_elsewhere, "`t` is said to lie at 0, but was last stored at"),
     BROKEN(old_state_read_late, "step 7 reads `w` after step 4 wrote `b` over it"),
     BROKEN(state_written_twice, "step 7 stores both `b` and `w` in one place"),
+    BROKEN(runs_again_after_a_change, "step 5 reads `w`, which step 4 has changed"),
+    BROKEN(updates_twice, "step 5 stores `w`, which step 4 has changed"),
+    BROKEN(runs_again_after_the_update, "step 7 runs again after the update has begun with step 6"),
 #undef BROKEN
 };
 

@@ -11,6 +11,7 @@ typedef struct Make {
     VEC(PlanStep) step;
     int64_t base, threads_max;
     uint64_t seed; /* of the random ones */
+    bool once;     /* no value is stored twice */
 } Make;
 
 static inline int32_t make_value(Make *m, const char *name, Role role, int64_t bytes)
@@ -124,6 +125,14 @@ static inline int32_t make_pick(Make *m, const int32_t *stored, int32_t n)
     return stored[make_chance(m, 65) ? n - 1 - make_below(m, recent) : make_below(m, n)];
 }
 
+/* Pinned storage changes once, and is not read any more. */
+static inline void make_changed(const Make *m, int32_t value, int32_t *stored, int32_t *n)
+{
+    for (int32_t i = 0; i < *n && m->value.at[value].pinned; i++)
+        if (stored[i] == value)
+            stored[i--] = stored[--*n];
+}
+
 static inline void make_random_step(Make *m, int32_t i, int32_t *stored, int32_t *n)
 {
     PlanStep *step = make_step(m, make_name(m, 's', i));
@@ -140,8 +149,10 @@ static inline void make_random_step(Make *m, int32_t i, int32_t *stored, int32_t
             bool twice = false;
             for (int32_t j = 0; j < m->step.at[i].n_writes; j++)
                 twice |= m->step.at[i].write[j] == again;
-            if (!twice)
+            if (!twice && (m->value.at[again].pinned || !m->once))
                 make_write(m, again);
+            make_changed(m, again, stored, n);
+            before = before < *n ? before : *n;
             continue;
         }
         int32_t v = make_value(m, make_name(m, 'v', m->value.n), ROLE_ACTIVATION, make_bytes(m));
@@ -157,9 +168,9 @@ static inline void make_random_step(Make *m, int32_t i, int32_t *stored, int32_t
 }
 
 /* A valid list of `n` steps. */
-static inline Plan *make_random(Arena *a, uint64_t seed, int32_t n)
+static inline Plan *make_random_of(Make m, int32_t n)
 {
-    Make m = {.arena = a, .base = 1024, .threads_max = 1, .seed = seed};
+    Arena *a = m.arena;
     int32_t *stored = NEW_ARRAY(a, int32_t, 2 * n + 64), n_stored = 0;
     m.threads_max = 1 + make_below(&m, 8);
     for (int32_t i = make_below(&m, 5); i > 0; i--)
@@ -170,6 +181,11 @@ static inline Plan *make_random(Arena *a, uint64_t seed, int32_t n)
     for (int32_t i = 0; i < n; i++)
         make_random_step(&m, i, stored, &n_stored);
     return make_plan(&m);
+}
+
+static inline Plan *make_random(Arena *a, uint64_t seed, int32_t n)
+{
+    return make_random_of((Make){.arena = a, .base = 1024, .threads_max = 1, .seed = seed}, n);
 }
 
 #endif

@@ -140,7 +140,8 @@ static PlanClaim claim_of(const Problem *p, const Recompute *r)
 
 static Recompute *plan_of(const Problem *p, int64_t budget, Arena *a, const char *what)
 {
-    Recompute *r = recompute(p, (BudgetAsked){.bytes = budget}, EFFORT_DEFAULT, a);
+    Recompute *r =
+        recompute(p, (BudgetAsked){.kind = BUDGET_BYTES, .bytes = budget}, EFFORT_DEFAULT, a);
     if (r->outcome == PLAN_FOUND) {
         PlanClaim c = claim_of(p, r);
         const char *wrong = check_sequence(p, &c, a);
@@ -528,7 +529,8 @@ static Recompute *proved(Arena *a, const Problem **p)
     for (uint64_t seed = 1;; seed++) {
         *p = random_problem(a, seed, 12, 50);
         int64_t budget = sequence_base(*p, a)->max_live * 8 / 10;
-        Recompute *r = recompute(*p, (BudgetAsked){.bytes = budget}, EFFORT_DEFAULT, a);
+        Recompute *r =
+            recompute(*p, (BudgetAsked){.kind = BUDGET_BYTES, .bytes = budget}, EFFORT_DEFAULT, a);
         if (r->outcome == PLAN_FOUND && r->bound > 0 && r->proof.proof.n > 0)
             return r;
     }

@@ -368,6 +368,28 @@ START_TEST(csv_bad)
 }
 END_TEST
 
+/* Anywhere: what begins like a header, too. */
+START_TEST(csv_with_a_byte_of_value_0)
+{
+    static const struct {
+        const char *text;
+        size_t n;
+        int64_t line, column;
+    } bad[] = {{"a,b\0\n1,2\n", 9, 1, 2}, {"1,2\n3,\0004\n", 9, 2, 2},
+               {"1,2\n\0\n", 6, 2, 1},    {"1 2\n3 4\n 5 6\0", 13, 3, 2},
+               {"\0", 1, 1, 1},           {"1,2\n3,4\n\0,5\n", 12, 3, 1}};
+    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
+        gradc_array a;
+        ck_assert_int_eq(gradc_csv_parse("t.csv", bad[i].text, bad[i].n, NULL, &a, &error),
+                         GRADC_FORMAT);
+        ck_assert_msg(strstr(error.text, "a byte of value 0") != NULL, "%s", error.text);
+        ck_assert_msg(error.position == bad[i].line && error.column == bad[i].column,
+                      "%zu: line %lld, column %lld", i, (long long)error.position,
+                      (long long)error.column);
+    }
+}
+END_TEST
+
 START_TEST(csv_options)
 {
     gradc_array a;
@@ -529,6 +551,9 @@ START_TEST(any_file_by_what_it_is)
         ck_assert(a.dtype == files[i].dtype && a.elems == files[i].elems);
         gradc_array_free(&a);
     }
+    help_write(help_path(d, "x.npz"), "PK\3\4....", 8);
+    ck_assert_int_eq(gradc_array_read(help_path(d, "x.npz"), &a, &error), GRADC_FORMAT);
+    ck_assert_ptr_nonnull(strstr(error.text, "x.npz: an archive (.npz)"));
     ck_assert_int_eq(gradc_idx_read(help_path(d, "x-ubyte.gz"), &a, &error), GRADC_OK);
     gradc_array_free(&a);
     ck_assert_int_eq(gradc_csv_read(help_path(d, "x.tsv.gz"), NULL, &a, &error), GRADC_OK);
@@ -561,6 +586,7 @@ Suite *suite_runtime_readers(void)
     tcase_add_test(c, idx_truncations_flips_and_limits);
     tcase_add_test(c, csv_good);
     tcase_add_test(c, csv_bad);
+    tcase_add_test(c, csv_with_a_byte_of_value_0);
     tcase_add_test(c, csv_options);
     tcase_add_test(c, csv_column_limit);
     tcase_add_test(c, csv_is_no_memory_bomb);

@@ -1,0 +1,106 @@
+/* gradc plan M.model: plans, what budgets cost, pictures of both. */
+#include "cli.h"
+
+#include <string.h>
+
+#include "../plan/curve.h"
+
+/* The entry that a picture is of: what trains, else what evaluates. */
+static Plan *main_plan(const Output *out)
+{
+    for (int e = N_ENTRIES; e-- > 0;)
+        if (out->plan[e] != NULL && e != ENTRY_INIT)
+            return out->plan[e];
+    return out->plan[ENTRY_INIT];
+}
+
+static const char *text_of_curves(const Cli *c, Output *out, bool json)
+{
+    Text t;
+    text_init(&t, out->arena);
+    bool first = true;
+    text_add(&t, json ? "[" : "");
+    for (int e = N_ENTRIES; e-- > 0;) {
+        if (out->plan[e] == NULL || e == ENTRY_INIT)
+            continue;
+        Curve curve = curve_of(out->plan[e], c->options.effort, out->arena);
+        text_add(&t, first ? "" : json ? "," : "\n");
+        first = false;
+        if (json)
+            curve_json(&curve, &t);
+        else
+            curve_print(&curve, &t);
+    }
+    text_add(&t, json ? "]\n" : "");
+    return t.at;
+}
+
+static const char *picture(const Cli *c, Output *out)
+{
+    Text t;
+    text_init(&t, out->arena);
+    Plan *p = main_plan(out);
+    if (!cli_has(c, OPT_PARETO)) {
+        plan_svg(p, &t);
+        return t.at;
+    }
+    Curve curve = curve_of(p, c->options.effort, out->arena);
+    curve_svg(&curve, &t);
+    return t.at;
+}
+
+static const char *text_of(const Cli *c, Output *out, const char *format)
+{
+    bool json = strcmp(format, "json") == 0;
+    if (strcmp(format, "svg") == 0)
+        return picture(c, out);
+    return cli_has(c, OPT_PARETO) ? text_of_curves(c, out, json) : text_of_plans(c, out, json);
+}
+
+/* What is planned: an option for something else would be forgotten in silence. */
+static int refuse_others(const Cli *c)
+{
+    enum { MODEL = 1, PROBLEM = 2, PLACEMENT = 4 };
+    static const char *const of[] = {
+        [MODEL] = "a model", [PROBLEM] = "--problem", [PLACEMENT] = "--placement"};
+    static const struct {
+        OptionId id;
+        const char *name;
+        int with;
+    } limited[] = {
+        {OPT_PLACEMENT, "placement", PLACEMENT}, {OPT_CAPACITY, "capacity", PLACEMENT},
+        {OPT_PLAN_IN, "plan-in", PROBLEM},       {OPT_OUT, "output", PROBLEM | PLACEMENT},
+        {OPT_BUDGET, "budget", MODEL | PROBLEM}, {OPT_PARETO, "pareto", MODEL},
+        {OPT_FORMAT, "format", MODEL},           {OPT_ENTRY, "entry", MODEL},
+    };
+    int what = cli_has(c, OPT_PROBLEM) ? PROBLEM : cli_has(c, OPT_PLACEMENT) ? PLACEMENT : MODEL;
+    for (size_t i = 0; i < sizeof limited / sizeof *limited; i++)
+        if (cli_has(c, limited[i].id) && !(limited[i].with & what))
+            return usage_error(c, "--%s does not go with %s", limited[i].name, of[what]);
+    return EXIT_OK;
+}
+
+int command_plan(Cli *c)
+{
+    static const char *const known[] = {"text", "json", "svg"};
+    Arena arena = {0};
+    Output out = {.arena = &arena};
+    const char *format;
+    int status = refuse_others(c);
+    if (status != EXIT_OK)
+        return status;
+    if (cli_has(c, OPT_PROBLEM))
+        return plan_problem(c);
+    if (cli_has(c, OPT_PLACEMENT))
+        return plan_placement(c);
+    if (cli_has(c, OPT_PARETO) && cli_has(c, OPT_BUDGET))
+        return usage_error(c, "--pareto looks at many budgets, and takes no --budget");
+    status = show_format(c, known, 3, &format);
+    c->options.prove = true;
+    if (status == EXIT_OK)
+        status = compile_to(c, 2, &out);
+    if (status == EXIT_OK)
+        fputs(text_of(c, &out, format), stdout);
+    output_free(&out);
+    return status;
+}

@@ -1,0 +1,226 @@
+#include "ladder.h"
+
+#include "decode.h"
+
+/* ---- one search --------------------------------------------------------------------------- */
+
+void planner_place(Planner *g, Sequence *s)
+{
+    if (!s->placed)
+        g->judge.place(g->judge.of, s);
+}
+
+enum { MOST_REPAIRS = 6 };
+
+Sequence *planner_search(Planner *g, const Sequence *from, PolishAim aim)
+{
+    int64_t budget = aim.budget;
+    for (int i = 0; i < MOST_REPAIRS; i++) {
+        Sequence *s = polish(g->p, from, aim, g->out);
+        if (s->max_live > aim.budget)
+            return s;
+        planner_place(g, s);
+        if (s->arena <= budget)
+            return s;
+        aim.budget -= (s->arena - budget + 1) / 2;
+        aim.moves = aim.moves > 40000 ? aim.moves / 2 : aim.moves;
+        aim.hot /= 4;
+        from = s;
+    }
+    return NULL;
+}
+
+/* ---- the least budget --------------------------------------------------------------------- */
+
+static Sequence *smaller(Planner *g, Sequence *a, Sequence *b)
+{
+    planner_place(g, b);
+    return a == NULL || b->arena < a->arena || (b->arena == a->arena && b->cost < a->cost) ? b : a;
+}
+
+/* Asks for smaller and smaller arenas, in steps that become smaller as well. */
+static Sequence *squeeze(Planner *g, Sequence *s, int64_t range)
+{
+    int64_t step = range / 4;
+    for (int i = 0; i < 6 && step > s->arena / 500; i++) {
+        PolishAim aim = {.budget = s->arena - step,
+                         .moves = g->effort.least_moves / 2,
+                         .hot = 1e-2,
+                         .cold = 1e-5,
+                         .seed = (uint64_t)i};
+        int64_t before = s->arena;
+        Sequence *less = planner_search(g, s, aim);
+        if (less != NULL && less->max_live <= before - step)
+            s = smaller(g, s, less);
+        if (s->arena > before - step)
+            step /= 2;
+    }
+    return s;
+}
+
+/* Made cheaper without taking more. */
+static Sequence *cheapen(Planner *g, Sequence *s)
+{
+    PolishAim aim = {
+        .budget = s->arena, .moves = g->effort.least_moves, .hot = 1e-3, .cold = 1e-6, .seed = 3};
+    Sequence *cheaper = planner_search(g, s, aim);
+    return cheaper != NULL && cheaper->max_live <= s->arena ? smaller(g, s, cheaper) : s;
+}
+
+Sequence *planner_least(Planner *g)
+{
+    const Problem *p = g->p;
+    if (g->least != NULL)
+        return g->least;
+    int64_t most = 0;
+    for (int32_t v = 0; v < p->n; v++)
+        most = problem_working_set(p, v) > most ? problem_working_set(p, v) : most;
+    Sequence *s = g->base;
+    for (int i = 0; i < 3 && s->arena > most; i++) {
+        PolishAim aim = {.budget = most,
+                         .enough = INT64_MAX,
+                         .moves = g->effort.least_moves,
+                         .hot = 3e-2,
+                         .cold = 1e-5,
+                         .seed = (uint64_t)i};
+        s = smaller(g, s, polish(p, i == 2 ? s : g->base, aim, g->out));
+    }
+    s = squeeze(g, s, s->arena - most);
+    return g->least = cheapen(g, s);
+}
+
+enum { KEEP_WORK = 4000000, KEEP_MOMENTS = 3, KEEP_EVERY = 4 };
+
+/* ---- the ladder ----------------------------------------------------------------------------- */
+
+static Sequence *cheaper(Sequence *s, Sequence *next, int64_t budget)
+{
+    return next->max_live <= budget && next->cost < s->cost ? next : s;
+}
+
+/* From what to keep at the moments at which most is there: often nearly as good as can be,
+ * where little has to run again. */
+static Sequence *from_keep_sets(Planner *g, int64_t budget, Sequence *s)
+{
+    int64_t work = KEEP_WORK;
+    BoundEffort e = {.work = work, .moments = KEEP_MOMENTS, .cases = 1};
+    Bound *b = bound_find(g->p, g->base, budget, INT64_MAX, e, g->out);
+    for (int32_t i = 0; i < b->keep.n; i++) {
+        Sequence *next =
+            decode_within(g->p, g->base->node, &b->keep.at[i], budget, &work, NULL, g->out);
+        s = next != NULL ? cheaper(s, next, budget) : s;
+    }
+    return s;
+}
+
+/* The least runs much again that need not where there is more room: what runs once is nearer. */
+static PolishAim from_base(const Planner *g, PolishAim aim)
+{
+    aim.moves = g->effort.least_moves;
+    aim.hot = 3e-3;
+    return aim;
+}
+
+static int64_t rung_bytes(const Planner *g, int64_t i)
+{
+    int64_t bytes = g->base->arena - g->p->pinned, n = g->effort.rungs;
+    return g->p->pinned + bytes / n * i + bytes % n * i / n;
+}
+
+static PolishAim rung_aim(const Planner *g, int32_t i)
+{
+    return (PolishAim){.budget = rung_bytes(g, i),
+                       .enough = g->p->cost_base,
+                       .moves = g->effort.rung_moves,
+                       .hot = 1e-2,
+                       .cold = 1e-6,
+                       .seed = (uint64_t)i};
+}
+
+/* Schedules for parts of what running every node once takes, from the least budget up to
+ * this one. Each begins with the one below and is no dearer. */
+static void climb(Planner *g, int64_t budget)
+{
+    for (; g->n_rungs < g->effort.rungs; g->n_rungs++) {
+        int32_t i = g->n_rungs;
+        PolishAim aim = rung_aim(g, i);
+        if (i > 0 && aim.budget > budget)
+            return;
+        Sequence *s = i == 0 ? planner_least(g) : g->rung[i - 1];
+        g->rung[i] = s;
+        if (aim.budget <= planner_least(g)->arena)
+            continue;
+        if (i % KEEP_EVERY == 0 || s == g->least)
+            s = from_keep_sets(g, aim.budget, s);
+        if (s == g->least)
+            s = cheaper(s, polish(g->p, g->base, from_base(g, aim), g->out), aim.budget);
+        g->rung[i] = cheaper(s, polish(g->p, s, aim, g->out), aim.budget);
+    }
+}
+
+/* Offsets of a rung, and where they have holes, another schedule that has its bytes. It is no
+ * cheaper than the rung, so that the cheapest of all can be looked for from above. */
+static void place_rung(Planner *g, int32_t i)
+{
+    if (g->tried[i])
+        return;
+    g->tried[i] = true;
+    planner_place(g, g->rung[i]);
+    if (g->rung[i]->arena <= rung_bytes(g, i))
+        return;
+    PolishAim aim = rung_aim(g, i);
+    aim.budget -= g->rung[i]->arena - aim.budget;
+    Sequence *fit = planner_search(g, g->rung[i], aim);
+    if (fit != NULL && fit->placed && fit->cost >= g->rung[i]->cost)
+        g->fit[i] = fit;
+}
+
+static Sequence *better(Sequence *best, Sequence *s, int64_t budget)
+{
+    return s != NULL && s->arena <= budget && s->cost < best->cost ? s : best;
+}
+
+Sequence *planner_ladder(Planner *g, int64_t budget)
+{
+    if (g->base->arena <= budget)
+        return g->base;
+    if (planner_least(g)->arena > budget)
+        return NULL;
+    climb(g, budget);
+    Sequence *best = g->least;
+    for (int32_t i = g->n_rungs; i-- > 0 && g->rung[i]->cost < best->cost;) {
+        place_rung(g, i);
+        best = better(best, g->rung[i], budget);
+        best = better(best, g->fit[i], budget);
+    }
+    return best;
+}
+
+/* ---- */
+
+Planner planner_new(const Problem *p, PlanJudge judge, LadderEffort effort, Arena *out)
+{
+    Planner g = {.p = p, .judge = judge, .effort = effort, .out = out};
+    g.base = sequence_base(p, out);
+    planner_place(&g, g.base);
+    return g;
+}
+
+/* By default in proportion to the rest of a build; else half a minute at the most. */
+static int64_t moves_for(const Problem *p, PlanEffort effort, int64_t each, int64_t each_at_most)
+{
+    int64_t n = p->n > 50 ? p->n : 50, most = 150000;
+    if (effort != EFFORT_MAX)
+        return each * n;
+    return each_at_most * n < most ? each_at_most * n : most;
+}
+
+Planner *planner_open(const Problem *p, PlanJudge judge, PlanEffort effort, Arena *out)
+{
+    Planner *g = NEW(out, Planner);
+    LadderEffort e = {.least_moves = moves_for(p, effort, 8, 400),
+                      .rung_moves = moves_for(p, effort, 2, 100),
+                      .rungs = MOST_RUNGS};
+    *g = planner_new(p, judge, e, out);
+    return g;
+}

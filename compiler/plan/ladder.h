@@ -1,0 +1,39 @@
+/* Inside of the planner: searches, the least budget, and plans for budgets above it. */
+#ifndef GRADC_PLAN_LADDER_H
+#define GRADC_PLAN_LADDER_H
+
+#include "polish.h"
+#include "recompute.h"
+
+enum { MOST_RUNGS = 40 };
+
+/* How far to go; moves are those of local search. */
+typedef struct LadderEffort {
+    int64_t least_moves;
+    int64_t rung_moves; /* at each rung */
+    int32_t rungs;      /* parts of what running every node once takes */
+} LadderEffort;
+
+struct Planner {
+    const Problem *p;
+    PlanJudge judge;
+    LadderEffort effort;
+    Arena *out;
+    Sequence *base;             /* the given order, placed */
+    Sequence *least;            /* the one with the smallest arena; NULL before it is looked for */
+    Sequence *rung[MOST_RUNGS]; /* from the least budget up, each no dearer than the last */
+    Sequence *fit[MOST_RUNGS];  /* where placing leaves holes: one that has the rung's bytes */
+    bool tried[MOST_RUNGS];     /* it has been placed */
+    int32_t n_rungs;
+};
+
+Planner planner_new(const Problem *p, PlanJudge judge, LadderEffort effort, Arena *out);
+
+/* Finds the bytes of s, where they are not known. */
+void planner_place(Planner *g, Sequence *s);
+
+/* Searches from this schedule for one that takes aim.budget; where placing leaves holes,
+ * for less. NULL if none is found, or one whose bytes without holes are too many. */
+Sequence *planner_search(Planner *g, const Sequence *from, PolishAim aim);
+
+#endif

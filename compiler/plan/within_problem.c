@@ -1,0 +1,301 @@
+#include "within_problem.h"
+
+static int64_t block_bytes(int64_t bytes)
+{
+    return align_up(bytes, BLOCK_ALIGN);
+}
+
+static bool is_given(const PlanValue *v)
+{
+    return !v->pinned && (v->role == ROLE_INPUT || v->role == ROLE_STAGING);
+}
+
+/* ---- who stores what ----------------------------------------------------------- */
+
+/* Notes what the step stores. false: it was stored before, or given. */
+static bool note_writes(Steps *st, int32_t s, bool *changed)
+{
+    const PlanStep *step = &st->p->step[s];
+    for (int32_t i = 0; i < step->n_writes; i++) {
+        int32_t v = step->write[i];
+        if (st->writer[v] >= 0 || is_given(&st->p->value[v]) || changed[v])
+            return false;
+        if (st->p->value[v].pinned)
+            changed[v] = true;
+        else
+            st->writer[v] = s;
+    }
+    return true;
+}
+
+static bool reads_changed(const Steps *st, int32_t s, const bool *changed)
+{
+    const PlanStep *step = &st->p->step[s];
+    for (int32_t i = 0; i < step->n_reads; i++)
+        if (changed[step->read[i]])
+            return true;
+    return false;
+}
+
+bool steps_find(Steps *st, const Plan *p, Arena *out)
+{
+    *st = (Steps){.p = p, .update = p->n_steps};
+    st->writer = NEW_ARRAY(out, int32_t, p->n_values);
+    st->used = NEW_ARRAY(out, bool, p->n_values);
+    bool *changed = NEW_ARRAY(out, bool, p->n_values);
+    for (int32_t v = 0; v < p->n_values; v++) {
+        st->writer[v] = -1;
+        st->used[v] = p->value[v].to_end;
+    }
+    for (int32_t s = p->n_steps; s-- > 0;) {
+        if (p->step[s].guarded)
+            st->update = s;
+        for (int32_t i = 0; i < p->step[s].n_reads; i++)
+            st->used[p->step[s].read[i]] = true;
+    }
+    st->n = st->update + (st->update < p->n_steps);
+    for (int32_t s = 0; s < p->n_steps; s++)
+        if (reads_changed(st, s, changed) || !note_writes(st, s, changed))
+            return false;
+    return true;
+}
+
+/* ---- what both problems have ---------------------------------------------------- */
+
+static bool changes_pinned(const Steps *st, int32_t s)
+{
+    const PlanStep *step = &st->p->step[s];
+    for (int32_t i = 0; i < step->n_writes; i++)
+        if (st->p->value[step->write[i]].pinned)
+            return true;
+    return false;
+}
+
+static int32_t end_of(const Steps *st, int32_t node)
+{
+    return node == st->update ? st->p->n_steps : node + 1;
+}
+
+/* Name, cost, and whether it may run again; bytes are not yet known. */
+static ProblemNode node_of(const Steps *st, int32_t node)
+{
+    ProblemNode n = {.name = node == st->update ? "update" : st->p->step[node].label};
+    n.pure = node != st->update && !changes_pinned(st, node);
+    for (int32_t s = node; s < end_of(st, node); s++)
+        n.cost += plan_step_cost(&st->p->step[s]);
+    for (int32_t i = 0; node != st->update && i < st->p->step[node].n_writes; i++)
+        n.keep = n.keep || st->p->value[st->p->step[node].write[i]].to_end;
+    return n;
+}
+
+static void add_inputs(const Steps *st, ProblemMake *m, int32_t node)
+{
+    for (int32_t s = node; s < end_of(st, node); s++)
+        for (int32_t i = 0; i < st->p->step[s].n_reads; i++) {
+            int32_t writer = st->writer[st->p->step[s].read[i]];
+            if (writer >= 0 && writer < node)
+                problem_input(m, writer);
+        }
+}
+
+/* Bytes of a value in the block. */
+static int64_t bytes_of(const Steps *st, int32_t value)
+{
+    const PlanValue *v = &st->p->value[value];
+    return v->pinned ? 0 : block_bytes(v->bytes);
+}
+
+static int64_t pinned_bytes(const Plan *p)
+{
+    return block_bytes(p->base) + p->threads_max * p->lane_bytes;
+}
+
+/* Step s may write `write` over something that it reads, if that dies there. */
+static bool may_overwrite(const Steps *st, int32_t s, int32_t write)
+{
+    const PlanStep *step = &st->p->step[s];
+    for (int32_t i = 0; i < step->n_inplace; i++)
+        if (step->inplace[i].write == write &&
+            bytes_of(st, write) <= bytes_of(st, step->inplace[i].read))
+            return true;
+    return false;
+}
+
+/* Results that can't be written over anything, and workspace. */
+static int64_t own_bytes(const Steps *st, int32_t s)
+{
+    const PlanStep *step = &st->p->step[s];
+    int64_t bytes = block_bytes(step->workspace);
+    for (int32_t i = 0; i < step->n_writes; i++)
+        if (!may_overwrite(st, s, step->write[i]))
+            bytes += bytes_of(st, step->write[i]);
+    return bytes;
+}
+
+/* ---- for the search --------------------------------------------------------------- */
+
+/* Of writing over values of this input, each of which serves once. */
+static int64_t saved_over(const Steps *st, int32_t s, int32_t input)
+{
+    const PlanStep *step = &st->p->step[s];
+    int64_t saved = 0;
+    for (int32_t i = 0; i < step->n_inplace; i++) {
+        const PlanInPlace *pair = &step->inplace[i];
+        bool first = true;
+        for (int32_t j = 0; j < i; j++)
+            first = first && step->inplace[j].write != pair->write &&
+                    step->inplace[j].read != pair->read;
+        if (first && st->writer[pair->read] == input && !st->p->value[pair->read].to_end &&
+            bytes_of(st, pair->write) <= bytes_of(st, pair->read))
+            saved += bytes_of(st, pair->write);
+    }
+    return saved;
+}
+
+static void find_over(const Steps *st, const ProblemMake *m, int32_t s, ProblemNode *node)
+{
+    const PlanStep *step = &st->p->step[s];
+    for (int32_t i = 0; i < step->n_inplace; i++) {
+        int32_t input = st->writer[step->inplace[i].read];
+        int64_t saved = input < 0 || m->node.at[input].keep ? 0 : saved_over(st, s, input);
+        if (saved > node->over_bytes) {
+            node->over = input;
+            node->over_bytes = saved;
+        }
+    }
+}
+
+static ProblemNode search_node(const Steps *st, const ProblemMake *m, int32_t node)
+{
+    ProblemNode n = node_of(st, node);
+    if (node == st->update) {
+        for (int32_t s = node; s < st->p->n_steps; s++)
+            n.scratch = own_bytes(st, s) > n.scratch ? own_bytes(st, s) : n.scratch;
+        return n;
+    }
+    const PlanStep *step = &st->p->step[node];
+    n.scratch = block_bytes(step->workspace);
+    for (int32_t i = 0; i < step->n_writes; i++)
+        *(st->used[step->write[i]] ? &n.bytes : &n.scratch) += bytes_of(st, step->write[i]);
+    find_over(st, m, node, &n);
+    return n;
+}
+
+/* Nothing runs after the update, and no reader of pinned storage after its change. */
+static void add_stops(const Steps *st, ProblemMake *m, int32_t *changer)
+{
+    const Plan *p = st->p;
+    for (int32_t s = 0; s < st->update; s++)
+        for (int32_t i = 0; i < p->step[s].n_writes; i++)
+            if (p->value[p->step[s].write[i]].pinned)
+                changer[p->step[s].write[i]] = s;
+    for (int32_t s = 0; s < st->update; s++) {
+        for (int32_t i = 0; i < p->step[s].n_reads; i++)
+            if (changer[p->step[s].read[i]] > s)
+                problem_stop(m, s, changer[p->step[s].read[i]]);
+        if (st->n > st->update)
+            problem_stop(m, s, st->update);
+    }
+}
+
+static int64_t given_bytes(const Plan *p)
+{
+    int64_t sum = 0;
+    for (int32_t v = 0; v < p->n_values; v++)
+        if (is_given(&p->value[v]))
+            sum += block_bytes(p->value[v].bytes);
+    return sum;
+}
+
+Problem *steps_problem(const Steps *st, Arena *out)
+{
+    ProblemMake m = {.arena = out};
+    for (int32_t v = 0; v < st->n; v++) {
+        problem_node(&m, search_node(st, &m, v));
+        add_inputs(st, &m, v);
+    }
+    add_stops(st, &m, NEW_ARRAY(out, int32_t, st->p->n_values));
+    return problem_end(&m, pinned_bytes(st->p) + given_bytes(st->p));
+}
+
+/* ---- for proofs ----------------------------------------------------------------------- */
+
+/* By node: it follows from the moment, which itself does not. */
+static bool *find_after(const Steps *st, int32_t moment, Arena *out)
+{
+    bool *after = NEW_ARRAY(out, bool, st->n);
+    for (int32_t v = moment + 1; v < st->n; v++)
+        for (int32_t s = v; s < end_of(st, v); s++)
+            for (int32_t i = 0; i < st->p->step[s].n_reads; i++) {
+                int32_t writer = st->writer[st->p->step[s].read[i]];
+                after[v] =
+                    after[v] || writer == moment || (writer >= 0 && writer < v && after[writer]);
+            }
+    return after;
+}
+
+/* By value: the caller reads it at the end, or a node that is marked does. */
+static bool *find_wanted(const Steps *st, const bool *by, Arena *out)
+{
+    bool *wanted = NEW_ARRAY(out, bool, st->p->n_values);
+    for (int32_t v = 0; v < st->p->n_values; v++)
+        wanted[v] = st->p->value[v].to_end;
+    for (int32_t v = 0; v < st->n; v++)
+        for (int32_t s = v; by[v] && s < end_of(st, v); s++)
+            for (int32_t i = 0; i < st->p->step[s].n_reads; i++)
+                wanted[st->p->step[s].read[i]] = true;
+    return wanted;
+}
+
+/* Of the step's values: all that are wanted, or else the smallest that is used. */
+static int64_t bytes_there(const Steps *st, int32_t s, const bool *wanted)
+{
+    const PlanStep *step = &st->p->step[s];
+    int64_t all = 0, least = INT64_MAX;
+    for (int32_t i = 0; i < step->n_writes; i++) {
+        int64_t bytes = bytes_of(st, step->write[i]);
+        if (st->p->value[step->write[i]].pinned || !st->used[step->write[i]])
+            continue;
+        all += wanted[step->write[i]] ? bytes : 0;
+        least = bytes < least ? bytes : least;
+    }
+    return all > 0 ? all : least < INT64_MAX ? least : 0;
+}
+
+/* Values that the node's steps read and that were there before: each counts once. */
+static int64_t read_bytes(const Steps *st, int32_t node, Arena *scratch)
+{
+    ArenaMark mark = arena_mark(scratch);
+    bool *seen = NEW_ARRAY(scratch, bool, st->p->n_values);
+    int64_t bytes = 0;
+    for (int32_t s = node; s < end_of(st, node); s++)
+        for (int32_t i = 0; i < st->p->step[s].n_reads; i++) {
+            int32_t v = st->p->step[s].read[i];
+            if (seen[v] || st->writer[v] >= node)
+                continue;
+            seen[v] = true;
+            bytes += bytes_of(st, v);
+        }
+    arena_reset(scratch, mark);
+    return bytes;
+}
+
+int64_t steps_working_set(const Steps *st, int32_t node, Arena *scratch)
+{
+    return pinned_bytes(st->p) + read_bytes(st, node, scratch) + own_bytes(st, node);
+}
+
+Problem *steps_relaxed(const Steps *st, int32_t moment, Arena *out)
+{
+    ProblemMake m = {.arena = out};
+    const bool *wanted = find_wanted(st, find_after(st, moment, out), out);
+    for (int32_t v = 0; v < st->n; v++) {
+        ProblemNode n = node_of(st, v);
+        n.bytes = v == st->update ? 0 : bytes_there(st, v, wanted);
+        problem_node(&m, n);
+        add_inputs(st, &m, v);
+    }
+    Problem *p = problem_end(&m, pinned_bytes(st->p));
+    p->node[moment].scratch = steps_working_set(st, moment, out) - problem_working_set(p, moment);
+    return p;
+}

@@ -1,0 +1,44 @@
+/* The steps of an entry as planning problems; inside of within*.c. */
+#ifndef GRADC_PLAN_WITHIN_PROBLEM_H
+#define GRADC_PLAN_WITHIN_PROBLEM_H
+
+#include "plan.h"
+#include "problem.h"
+
+/* A node for each step before the update, under its number, and one for the whole update:
+ * steps from the first guarded one on run in their order, under one branch, at the end. */
+typedef struct Steps {
+    const Plan *p;
+    int32_t update;  /* the first step of the update, or n_steps */
+    int32_t n;       /* nodes */
+    int32_t *writer; /* by value: the step that stores it; -1: pinned, or given by the caller */
+    bool *used;      /* by value: something reads it, be it the caller at the end */
+} Steps;
+
+/* false: a value is stored by two steps, or pinned storage read after it has changed, and no
+ * step may run again. requires: pinned values lie apart. */
+bool steps_find(Steps *st, const Plan *p, Arena *out);
+
+/* For the search: its bytes are those of the plans, nearly. A step has one output, which is
+ * there until the last of its values has been read. What writes pinned storage runs once, and
+ * what reads that storage runs before. */
+Problem *steps_problem(const Steps *st, Arena *out);
+
+/* For the proof of one moment (certificate.h): what is true of every plan of the steps at the
+ * instant at which that node runs first is true of the problem, with no more bytes there and
+ * the same cost; so that the bound of its extra cost is one of theirs.
+ *
+ * - Of the values that a step stores, those that a descendant of the moment reads, or the
+ *   caller at the end, are there unless the step runs again. Of a step that has none, the
+ *   smallest that is used is: the proof says only that somebody reads it.
+ * - What is there while a step runs is counted value by value: those that it reads, its
+ *   workspace, and the results that it may not write over any of those. As scratch it is
+ *   what is missing from the nodes' own bytes, be it less than nothing.
+ * - At the update all is there that its steps read and that was stored before it.
+ * - In which order pinned storage is read and changed does not matter to it. */
+Problem *steps_relaxed(const Steps *st, int32_t moment, Arena *out);
+
+/* What must be there while a node runs, pinned bytes included. */
+int64_t steps_working_set(const Steps *st, int32_t node, Arena *scratch);
+
+#endif
