@@ -416,10 +416,12 @@ static void count_used(Bench *b, const char *text)
         count_ops(out.graph[ENTRY_GRAD], b->v, false);
 }
 
-static bool compiled(Bench *b, const char *text, bool loud)
+static bool compiled(Bench *b, const char *text, BudgetAsked budget, int32_t levels, bool loud)
 {
     int32_t source = source_add(&b->cx, "smith.model", text, strlen(text), false);
-    Options o = {.entry = {true, true, true, true}, .threads_max = 8};
+    Options o = {.entry = {true, true, true, true}, .threads_max = 8, .budget = budget};
+    o.scan_levels = levels;
+    o.prove = true;
     o.target = (TargetOptions){.target = "cpu", .threads_max = 8, .no_lines = true};
     bool ok = compile(&b->cx, source, &o, &b->out) && b->cx.n_errors == 0;
     if (ok)
@@ -448,12 +450,84 @@ bool bench_open(Bench *b, const char *text, bool loud)
     b->out.arena = &b->arena;
     ctx_init(&b->cx);
     b->cx.verify = true;
-    if (!compiled(b, text, loud))
+    if (!compiled(b, text, (BudgetAsked){.kind = BUDGET_NONE}, 0, loud))
         return false;
     b->p = b->out.program;
     b->m = loaded_model(b->loaded);
     make_blocks(b);
     return true;
+}
+
+/* ---- within a budget ---------------------------------------------------------------- */
+
+/* Steps that run again; and nothing is proved that its own plan contradicts. */
+static int32_t runs_again(const Bench *b)
+{
+    int32_t n = 0;
+    for (int e = 0; e < N_ENTRIES; e++) {
+        const Plan *p = b->out.plan[e];
+        for (int32_t s = 0; p != NULL && s < p->n_steps; s++)
+            n += p->step[s].run > 0;
+        if (p != NULL && p->budget.bound > plan_cost(p, true) - plan_cost(p, false))
+            fault(b->v, FAULT_PLAN, "%s costs less than is proved", p->entry);
+    }
+    return n;
+}
+
+static bool open_again(Bench *b, const char *text, BudgetAsked budget, int32_t levels)
+{
+    b->out = (Output){.arena = &b->arena};
+    b->loaded = NULL;
+    ctx_init(&b->cx);
+    b->cx.verify = true;
+    return compiled(b, text, budget, levels, false);
+}
+
+/* The object of a budget, by drawing or the least, against the judge of the program without. */
+static bool run_within(Bench *without, const char *text)
+{
+    Bench *b = arena_alloc(&without->arena, sizeof *b);
+    *b = *without;
+    uint64_t rng = b->seed ^ 0xb0d9e7;
+    BudgetAsked budget = {.kind = BUDGET_SHARE, .share = random_real(&rng, 0, 100)};
+    Verdict refused = {.fault = FAULT_NONE};
+    b->v = &refused;
+    if (random_below(&rng, 2) > 0 || !open_again(b, text, budget, 0)) {
+        b->v = without->v;
+        if (!open_again(b, text, (BudgetAsked){.kind = BUDGET_LEAST}, 0))
+            return false;
+    }
+    b->v = without->v;
+    b->m = loaded_model(b->loaded);
+    b->v->budgets++;
+    b->v->again += runs_again(b);
+    if (b->m->arena_bytes > b->p->arena_bytes)
+        return fault(b->v, FAULT_PLAN, "more bytes with a budget than without");
+    return plans_replay(b) && run_lanes(b, 1 + (int32_t)random_below(&rng, 8), 0);
+}
+
+static bool has_lean_scan(const Graph *g)
+{
+    for (Ref r = 1; g != NULL && r < (Ref)g->node.n; r++)
+        if (op_of(g, r) == OP_scan && scan_of(g, r).lean)
+            return true;
+    return false;
+}
+
+/* The object whose scans are cut into runs, against the judge of the program as it is. */
+static bool run_cut(Bench *without, const char *text)
+{
+    Bench *b = arena_alloc(&without->arena, sizeof *b);
+    *b = *without;
+    uint64_t rng = b->seed ^ 0x5ca9;
+    int32_t levels = 1 + (int32_t)random_below(&rng, 2);
+    if (!open_again(b, text, (BudgetAsked){.kind = BUDGET_NONE}, levels))
+        return false;
+    if (!has_lean_scan(b->out.graph[ENTRY_GRAD]))
+        return true;
+    b->m = loaded_model(b->loaded);
+    b->v->cut++;
+    return plans_replay(b) && run_lanes(b, 1 + (int32_t)random_below(&rng, 8), 0);
 }
 
 void check_model(const char *text, uint64_t seed, bool loud, Verdict *v)
@@ -468,6 +542,10 @@ void check_model(const char *text, uint64_t seed, bool loud, Verdict *v)
     count_used(b, text);
     if (!plans_replay(b))
         return;
+    if (seed % 4 == 0)
+        run_within(b, text);
+    if (v->scan && v->fault == FAULT_NONE)
+        run_cut(b, text);
     run_object(b);
     if (v->fault == FAULT_NONE)
         check_derivatives(text, seed, v);

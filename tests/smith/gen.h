@@ -74,6 +74,7 @@ Policy make_reduce, make_prod, make_cumsum, make_softmax, make_arg, make_any;
 Policy make_reshape, make_transpose, make_slice, make_pad, make_concat, make_split, make_window,
     make_flip, make_insert, make_broadcast;
 Policy make_matmul, make_batched, make_einsum, make_conv, make_layer, make_norm;
+Policy make_rotary, make_grouped;
 Policy make_gather, make_take, make_scatter, make_one_hot, make_triangle, make_loss_rows;
 Policy make_cast, make_integers, make_number, make_draw, make_dropout, make_state, make_derivative,
     make_detach;

@@ -114,12 +114,48 @@ static bool draw_conv(Gen *g, const Var *x, int axes, Conv *c, int64_t *dim)
     return true;
 }
 
+/* The same settings, from coarse to fine. */
+static bool draw_transposed(Gen *g, const Var *x, int axes, Conv *c, int64_t *extra, int64_t *dim)
+{
+    if (!draw_conv(g, x, axes, c, dim))
+        return false;
+    for (int i = 0; i < axes; i++) {
+        extra[i] = gen_int(g, 0, (int)c->stride[i] - 1);
+        dim[i + 2] = (x->dim[i + 2] - 1) * c->stride[i] - 2 * c->padding[i] +
+                     c->dilation[i] * (c->kernel[i] - 1) + extra[i] + 1;
+        if (dim[i + 2] < 1 || dim[i + 2] > 40)
+            return false;
+    }
+    return true;
+}
+
+static bool make_transposed(Gen *g, const Var *x, int axes)
+{
+    Conv c;
+    int64_t dim[MAX_RANK], extra[2];
+    if (!draw_transposed(g, x, axes, &c, extra, dim))
+        return false;
+    const int64_t shape[] = {x->dim[1], c.out / c.groups, c.kernel[0], c.kernel[1]};
+    Var *w = gen_param(g, x->t, axes + 2, shape);
+    double taps = (double)(x->dim[1] * shape[2] * (axes == 2 ? shape[3] : 1));
+    Var v = summed(x, w, taps, axes + 2, dim);
+    v.batch = x->batch;
+    return gen_let(g, v,
+                   "conv_transpose(%s, %s, stride = %s, padding = %s, output_padding = %s, "
+                   "dilation = %s, groups = %lld)",
+                   x->name, w->name, gen_shape(g, axes, c.stride, false),
+                   gen_shape(g, axes, c.padding, false), gen_shape(g, axes, extra, false),
+                   gen_shape(g, axes, c.dilation, false), (long long)c.groups) != NULL;
+}
+
 bool make_conv(Gen *g)
 {
     int axes = gen_int(g, 1, 2);
     Var *x = as_picture(g, axes);
     Conv c;
     int64_t dim[MAX_RANK];
+    if (x != NULL && gen_chance(g, 25))
+        return make_transposed(g, x, axes);
     if (x == NULL || !draw_conv(g, x, axes, &c, dim))
         return false;
     const int64_t shape[] = {c.out, x->dim[1] / c.groups, c.kernel[0], c.kernel[1]};
@@ -155,6 +191,36 @@ bool make_layer(Gen *g)
         return gen_let(g, v, "nn.linear(%s, %lld%s) as block%d", x->name, (long long)n,
                        gen_chance(g, 30) ? ", bias = false" : "", id) != NULL;
     }
+}
+
+static bool is_sequence(const Var *v)
+{
+    return is_matrix(v) && v->rank - v->batch >= 2 && v->dim[v->rank - 1] % 2 == 0;
+}
+
+bool make_rotary(Gen *g)
+{
+    Var *x = gen_pick(g, is_sequence);
+    if (x == NULL)
+        return false;
+    Var v = *x;
+    v.hi = 2 * magnitude(x), v.lo = -v.hi;
+    return gen_let(g, v, "nn.rotary(%s, base = %d, first = %d)", x->name, (int)gen_int(g, 2, 10000),
+                   (int)gen_int(g, 0, 3)) != NULL;
+}
+
+/* Heads of two elements, two queries for each key. */
+bool make_grouped(Gen *g)
+{
+    Var *x = gen_pick(g, is_sequence);
+    if (x == NULL || x->rank != 3 || x->dim[2] % 8 != 0 || g->in_scan)
+        return false;
+    Var v = *x;
+    v.trained = true;
+    v.hi = 2 * magnitude(x) + 1, v.lo = -v.hi;
+    int heads = (int)x->dim[2] / 2;
+    return gen_let(g, v, "nn.grouped_attention(%s, %d, %d) as block%d", x->name, heads, heads / 2,
+                   g->blocks++) != NULL;
 }
 
 /* One block called twice with the same weights, or in a loop with its own. */

@@ -240,10 +240,12 @@ bool make_scan(Gen *g)
 /* Counts; the number itself takes part. */
 bool make_counted_scan(Gen *g)
 {
+    static const int counts[] = {1, 2, 3, 4, 5, 6, 8, 9, 12};
     if (g->in_scan || g->n > MAX_VARS - 60)
         return false;
     Carry c[2];
-    int id = g->named++, n = draw_carries(g, c), mark = g->n, count = gen_int(g, 1, 6);
+    int id = g->named++, n = draw_carries(g, c), mark = g->n;
+    int count = counts[gen_int(g, 0, 8)];
     gen_line(g, "s%d%s = scan i%d in 0..%d%s {", id, names_of_carries(g, c, n), id, count,
              heads_of_carries(g, c, n));
     begin_body(g);
@@ -262,18 +264,19 @@ static const struct {
     Policy *make;
     int weight;
 } outer[] = {
-    {make_unary, 22},  {make_domain, 12},      {make_binary, 20},   {make_power, 6},
-    {make_number, 5},  {make_logic, 18},       {make_choose, 5},    {make_stepped, 9},
-    {make_detach, 4},  {make_cast, 9},         {make_integers, 8},  {make_reduce, 10},
-    {make_prod, 4},    {make_cumsum, 4},       {make_softmax, 5},   {make_arg, 5},
-    {make_any, 7},     {make_reshape, 5},      {make_transpose, 5}, {make_slice, 7},
-    {make_pad, 4},     {make_concat, 5},       {make_split, 3},     {make_window, 5},
-    {make_flip, 3},    {make_insert, 2},       {make_broadcast, 3}, {make_matmul, 8},
-    {make_batched, 4}, {make_einsum, 3},       {make_conv, 7},      {make_layer, 4},
-    {make_norm, 5},    {make_shared, 3},       {make_gather, 5},    {make_take, 5},
-    {make_scatter, 3}, {make_one_hot, 3},      {make_triangle, 3},  {make_loss_rows, 2},
-    {make_draw, 6},    {make_dropout, 2},      {make_state, 2},     {make_derivative, 3},
-    {make_scan, 3},    {make_counted_scan, 2}, {make_listed, 5},    {make_rule, 4},
+    {make_unary, 22},   {make_domain, 12},    {make_binary, 20},   {make_power, 6},
+    {make_number, 5},   {make_logic, 18},     {make_choose, 5},    {make_stepped, 9},
+    {make_detach, 4},   {make_cast, 9},       {make_integers, 8},  {make_reduce, 10},
+    {make_prod, 4},     {make_cumsum, 4},     {make_softmax, 5},   {make_arg, 5},
+    {make_any, 7},      {make_reshape, 5},    {make_transpose, 5}, {make_slice, 7},
+    {make_pad, 4},      {make_concat, 5},     {make_split, 3},     {make_window, 5},
+    {make_flip, 3},     {make_insert, 2},     {make_broadcast, 3}, {make_matmul, 8},
+    {make_batched, 4},  {make_einsum, 3},     {make_conv, 7},      {make_layer, 4},
+    {make_rotary, 2},   {make_grouped, 3},    {make_norm, 5},      {make_shared, 3},
+    {make_gather, 5},   {make_take, 5},       {make_scatter, 3},   {make_one_hot, 3},
+    {make_triangle, 3}, {make_loss_rows, 2},  {make_draw, 6},      {make_dropout, 2},
+    {make_state, 2},    {make_derivative, 3}, {make_scan, 3},      {make_counted_scan, 4},
+    {make_listed, 5},   {make_rule, 4},
 };
 
 static void statement(Gen *g)

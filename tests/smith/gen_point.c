@@ -299,7 +299,7 @@ bool make_cast(Gen *g)
         return false;
     Var v = *x;
     v.t = t;
-    bool cut = dtype_is_float(x->t) != dtype_is_float(t);
+    bool cut = dtype_is_float(x->t) != dtype_is_float(t) || x->t == BOOL;
     if (dtype_is_float(x->t) && !dtype_is_float(t)) {
         v.lo = 5 * x->lo - 1, v.hi = 5 * x->hi + 1;
         return gen_let(g, v, "cast(stop_gradient(%s) * 5, %s)", x->name, dtype_name(t)) != NULL;

@@ -10,9 +10,10 @@
  * What is checked (check.c): the object, the very bytes that a build writes, gives the bits
  * of the exact interpreter for first values, loss, outputs, gradients, parameters and
  * optimizer after steps, in a block between guard pages, at 1, 2, 3 and 8 lanes whose
- * chunks run in random order; a step that meets NaN changes nothing; plans replay; gradients agree
- * with forward mode and with central differences (derive.c), and a step with what its ops
- * are defined to give (step.c).
+ * chunks run in random order, and so do, of one model in four, the object within a byte
+ * budget, and of those with scans, the object whose scans are cut into runs; a step that meets NaN
+ * changes nothing; plans replay; gradients agree with forward mode and with central differences
+ * (derive.c), and a step with what its ops are defined to give (step.c).
  *
  *   gradc-smith run [--seed N] [--count N] [--jobs N] [--demand]
  *   gradc-smith show SEED          prints the model
@@ -57,7 +58,10 @@ typedef struct Verdict {
     int32_t primal;      /* nodes that compute something, before reverse mode */
     bool scan;
     int32_t quotients, redrawn;
-    int32_t failed_steps; /* that met NaN, as they should */
+    int32_t failed_steps;   /* that met NaN, as they should */
+    int32_t budgets, again; /* compiled within one; steps that run again there */
+    int32_t cut;            /* with scans that are cut into runs */
+    int32_t ties;           /* steps not held to their definition: argmax chose by rounding */
     double worst_forward, worst_quotient;
 } Verdict;
 

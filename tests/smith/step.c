@@ -135,9 +135,11 @@ void check_step(const Program *p, const Graph *g, int n_slots, Judge *judge, con
               .finite = true};
     take_slots(&s, n_slots);
     take_inputs(&s);
+    eval_near_tie = false;
     s.value = eval_graph(g, &(Feed){.input = s.input, .slot = s.slot}, &arena);
     int status = judge_run(judge, "step", in, 0);
-    if (status == RUN_OK)
+    v->ties += eval_near_tie;
+    if (status == RUN_OK && !eval_near_tie)
         compare_roots(&s);
     arena_free(&arena);
 }

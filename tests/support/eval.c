@@ -313,6 +313,13 @@ static double identity(OpId op)
     }
 }
 
+bool eval_near_tie;
+
+static bool is_near(double x, double y)
+{
+    return (x != 0 || y != 0) && fabs(x - y) <= 1e-6 * (fabs(x) + fabs(y));
+}
+
 static bool better(OpId op, double x, double best)
 {
     if (isnan(best))
@@ -335,6 +342,7 @@ static double reduce_element(const Eval *e, Ref n, const int64_t *idx)
     for (int64_t i = 0; i < dim(e->g, x, axis); i++) {
         at[axis] = i;
         double v = get(e, x, at);
+        eval_near_tie |= chooses && i > 0 && is_near(v, best);
         if (!chooses)
             result = combine(op, result, v);
         else if (better(op, v, best)) {
@@ -488,7 +496,7 @@ static Value slice_of(const Value *v, int64_t i, int64_t count)
 
 static void eval_scan(const Eval *e, Ref n)
 {
-    const Graph *g = e->g, *body = attr(g, n, 4)->body;
+    const Graph *g = e->g, *body = attr(g, n, SCAN_BODY)->body;
     int carries = (int)int_attr(e, n, "carries"), sequences = (int)int_attr(e, n, "sequences");
     int n_args = node(g, n)->n_args, n_results = tuple_size(g, n);
     int64_t count = int_attr(e, n, "count");

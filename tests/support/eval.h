@@ -20,6 +20,9 @@ typedef struct Feed {
 
 /* The value of every node, by Ref. */
 Value *eval_graph(const Graph *g, const Feed *feed, Arena *a);
+/* Set by it: an argmax or argmin chose between elements that are apart by rounding only, and
+ * arithmetic of another precision may choose otherwise. */
+extern bool eval_near_tie;
 
 Value value_new(const Type *t, Arena *a);
 
