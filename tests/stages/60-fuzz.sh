@@ -47,8 +47,8 @@ verdict() {
         tail -n 40 "$log"
         fail "$1 (input in build-fuzz/found/$1, seed $seed)"
     fi
-    [ -z "${FUZZ_KEEP:-}" ] || "build-fuzz/$1" -merge=1 "tests/fuzz/corpus/$1" \
-        "build-fuzz/corpus/$1" >/dev/null 2>&1
+    [ -z "${FUZZ_KEEP:-}" ] || "build-fuzz/$1" -set_cover_merge=1 -use_counters=0 \
+        "tests/fuzz/corpus/$1" "build-fuzz/corpus/$1" >/dev/null 2>&1
 }
 
 targets=
