@@ -27,11 +27,11 @@ case $1 in
 *) gradc=$(pwd)/$1 ;;
 esac
 shift
-cd "$(dirname "$0")/golden" || exit 3
+cd "$(dirname "$0")/.." || exit 3
+. tests/tally.sh
+make_scratch
+cd tests/golden || exit 3
 top=$(pwd)
-scratch=$(mktemp -d) || exit 3
-trap 'rm -rf "$scratch"' EXIT
-passed=0 failed=0
 export gradc model args scratch
 
 # The command for an extension; NAME.model files are inputs.
@@ -62,26 +62,23 @@ golden() {
     args=$(sed -n 's/^# args: *//p' "$model")
     wanted=$(sed -n 's/^# status: *//p' "$model")
     line=$(command_of "${expected##*.}") || {
-        echo "FAILED: golden/$stage/$expected: nothing is known of .${expected##*.}"
-        failed=$((failed + 1))
+        fail "golden/$stage/$expected: nothing is known of .${expected##*.}"
         return
     }
     sh -c "$line" >"$scratch/got" 2>"$scratch/messages"
     status=$?
     [ "$status" -ne 0 ] && echo "exit status $status" >>"$scratch/got"
     if [ -n "$wanted" ] && [ "$status" -ne "$wanted" ]; then
-        echo "FAILED: golden/$stage/$model: status $status instead of $wanted"
-        failed=$((failed + 1))
+        fail "golden/$stage/$model: status $status instead of $wanted"
     elif [ -n "${UPDATE:-}" ]; then
         cp "$scratch/got" "$expected"
-        passed=$((passed + 1))
+        ok
     elif diff -u "$expected" "$scratch/got" >"$scratch/diff"; then
-        passed=$((passed + 1))
+        ok
     else
-        echo "FAILED: golden/$stage/$expected"
+        fail "golden/$stage/$expected"
         sed 1,2d "$scratch/diff" | head -n 40
         head -n 10 "$scratch/messages"
-        failed=$((failed + 1))
     fi
 }
 
@@ -99,11 +96,9 @@ for stage in "$@"; do
         if [ -f "${expected%.*}.model" ]; then
             golden "$expected"
         else
-            echo "FAILED: golden/$stage/$expected: it has no model"
-            failed=$((failed + 1))
+            fail "golden/$stage/$expected: it has no model"
         fi
     done
     cd "$top" || exit 3
 done
-echo "passed=$passed failed=$failed skipped=0"
-[ "$failed" -eq 0 ]
+total

@@ -7,9 +7,10 @@ set -u
 gradc=${1:-build/gradc}
 kills=${2:-20}
 root=$(cd "$(dirname "$0")/.." && pwd)
-work=$(mktemp -d) || exit 3
-trap 'rm -rf "$work"' EXIT
-passed=0 failed=0
+# shellcheck source=tests/tally.sh
+. "$root/tests/tally.sh"
+make_scratch
+work=$scratch
 
 cat >"$work/kill.model" <<'END'
 use nn
@@ -45,16 +46,14 @@ moments() {
 }
 
 finish() {
-    echo "passed=$passed failed=$failed skipped=0"
-    [ "$failed" -eq 0 ]
+    total
     exit
 }
 
 # What goes wrong ends the test.
 trouble() {
     tail -n 20 "$work/log"
-    echo "FAILED: kill: $*"
-    failed=$((failed + 1))
+    fail "kill: $*"
     finish
 }
 
@@ -87,7 +86,7 @@ for moment in $(moments "$took"); do
             "$gradc" inspect "$work/broken.gck" >>"$work/log" 2>&1 ||
                 trouble "the checkpoint does not load after a kill at $moment s"
         fi
-        passed=$((passed + 1))
+        ok
         ;;
     *) trouble "training ended with status $status" ;;
     esac

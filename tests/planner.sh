@@ -9,9 +9,8 @@ set -u
 }
 gradc=$1
 cd "$(dirname "$0")/.." || exit 3
-scratch=$(mktemp -d) || exit 3
-trap 'rm -rf "$scratch"' EXIT
-passed=0 failed=0
+. tests/tally.sh
+make_scratch
 
 # expect STATUS TEXT COMMAND...: it ends with this status, and says this on stderr.
 expect() {
@@ -20,21 +19,19 @@ expect() {
     "$@" >"$scratch/out" 2>"$scratch/err"
     got=$?
     if [ "$got" -eq "$status" ] && grep -qF -- "$text" "$scratch/out" "$scratch/err"; then
-        passed=$((passed + 1))
+        ok
     else
-        echo "FAILED: $*: status $got instead of $status, or no \"$text\" in"
+        fail "$*: status $got instead of $status, or no \"$text\" in"
         head -n 3 "$scratch/out" "$scratch/err"
-        failed=$((failed + 1))
     fi
 }
 
 # has FILE TEXT
 has() {
     if grep -qF -- "$2" "$1"; then
-        passed=$((passed + 1))
+        ok
     else
-        echo "FAILED: $1 has no $2"
-        failed=$((failed + 1))
+        fail "$1 has no $2"
     fi
 }
 
@@ -111,7 +108,6 @@ if command -v python3 >/dev/null; then
             '$gradc' plan --problem '$scratch/net.json' --plan-in '$scratch/r.json'"
     done
 else
-    echo "skipped: networks from layer shapes: no python3 here"
+    skip "networks from layer shapes: no python3 here"
 fi
-echo "passed=$passed failed=$failed skipped=0"
-[ "$failed" -eq 0 ]
+total

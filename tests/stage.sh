@@ -1,48 +1,8 @@
 # Sourced by every stage: counts, and where things are. A stage ends by `finish`.
 # shellcheck shell=sh
 . tests/setup.sh
-
-passed=0 failed=0 skipped=0
-
-ok() {
-    passed=$((passed + 1))
-}
-
-# fail WHAT...: one failed test, with its reason.
-fail() {
-    say "FAILED: $*"
-    failed=$((failed + 1))
-}
-
-# skip WHAT...: one test that can't run here, with its reason.
-skip() {
-    say "skipped: $*"
-    skipped=$((skipped + 1))
-}
-
-# check NAME COMMAND...: passes if the command does; shows its output if not.
-check() {
-    what=$1
-    shift
-    if "$@" >build/log/check.out 2>&1; then
-        ok
-    else
-        cat build/log/check.out
-        fail "$what"
-    fi
-}
-
-# add LINE: adds another runner's "passed=N failed=N skipped=N".
-add() {
-    case $1 in
-    passed=*" failed="*" skipped="*)
-        n=${1#passed=} && passed=$((passed + ${n%% *}))
-        n=${1#*failed=} && failed=$((failed + ${n%% *}))
-        n=${1#*skipped=} && skipped=$((skipped + ${n%% *}))
-        ;;
-    *) fail "a runner ended before it had counted: $1" ;;
-    esac
-}
+. tests/tally.sh
+checked=build/log/check.out
 
 # run NAME COMMAND...: shows a runner's output and adds its last line.
 run() {
@@ -96,7 +56,6 @@ need_gradc() {
 }
 
 finish() {
-    say "passed=$passed failed=$failed skipped=$skipped"
-    [ "$failed" -eq 0 ]
+    total
     exit
 }

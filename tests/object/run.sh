@@ -11,47 +11,17 @@ case $gradc in
 esac
 cd "$(dirname "$0")/../.." || exit 3
 root=$PWD
-work=$(mktemp -d) || exit 3
-trap 'rm -rf "$work"' EXIT
+. tests/tally.sh
+make_scratch
+work=$scratch checked=$scratch/out
 cc=${CC:-cc}
 warnings="-Wall -Wextra -Wpedantic -Wconversion -Werror"
-passed=0 failed=0 skipped=0
-
-fail() {
-    echo "FAILED: object: $*"
-    failed=$((failed + 1))
-}
-
-skip() {
-    echo "skipped: object: $*"
-    skipped=$((skipped + 1))
-}
-
-# check NAME COMMAND...: passes if the command does; shows its output if not.
-check() {
-    what=$1
-    shift
-    if "$@" >"$work/out" 2>&1; then
-        passed=$((passed + 1))
-    else
-        tail -n 20 "$work/out"
-        fail "$what"
-    fi
-}
 
 # counted COMMAND...: shows a program's output and adds its last line.
 counted() {
     "$@" >"$work/out" 2>&1
-    status=$?
     grep -v '^passed=' "$work/out"
-    line=$(grep '^passed=' "$work/out" | tail -n 1)
-    case $line in
-    passed=*)
-        n=${line#passed=} && passed=$((passed + ${n%% *}))
-        n=${line#*failed=} && failed=$((failed + ${n%% *}))
-        ;;
-    *) fail "$1 ended with status $status before it had counted" ;;
-    esac
+    add "$(grep '^passed=' "$work/out" | tail -n 1)"
 }
 
 upper() {
@@ -149,7 +119,7 @@ magic() {
     bytes=$(od -An -tx1 -N20 "$work/other.o" 2>/dev/null | tr -d ' \n')
     # shellcheck disable=SC2254  # a pattern
     case $bytes in
-    $2*) passed=$((passed + 1)) ;;
+    $2*) ok ;;
     *) cat "$work/out" && fail "an object for $1 begins with $bytes" ;;
     esac
     rm -f "$work/other.o"
@@ -200,7 +170,7 @@ foreign_cpu() {
             -o "$work/cpu/program" || continue
         if "$work/cpu/program" >"$work/out"; then
             echo "$cpu: $(cat "$work/out")"
-            passed=$((passed + 1))
+            ok
             return
         fi
         grep -q . "$work/out" && fail "$cpu: $(cat "$work/out")" && return
@@ -279,5 +249,4 @@ foreign_cpu
 layers chargpt
 
 cd "$root" || exit 3
-echo "passed=$passed failed=$failed skipped=$skipped"
-[ "$failed" -eq 0 ]
+total

@@ -7,11 +7,11 @@
 set -u
 cd "$(dirname "$0")/../.." || exit 3
 . tests/setup.sh
+. tests/tally.sh
 
 home=$PWD/build-plants
 models=${PLANT_MODELS:-40} # random models for each bug
 tree=$home/tree
-passed=0 failed=0
 
 # files: all of the tree but what is built.
 files() {
@@ -71,14 +71,14 @@ selected() {
 
 if ! make_all; then
     tail -n 20 "$home/make.txt"
-    say "passed=0 failed=1 skipped=0"
-    exit 1
+    fail "the copy does not build"
+    total
+    exit
 fi
 caught=
 suites=$(sed -e '/^#/d' -e 's/.*|//' -e 's/-//' tests/plants/plants.txt | tr ' ' '\n' | sort -u)
 if ! unseen "$suites"; then
-    say "the suite fails without a planted bug ($caught)"
-    failed=$((failed + 1))
+    fail "the suite fails without a planted bug ($caught)"
 fi
 grep -v '^#' tests/plants/plants.txt >"$home/list.txt"
 while IFS='|' read -r name file command suites; do
@@ -87,21 +87,17 @@ while IFS='|' read -r name file command suites; do
     cp "$file" "$home/keep"
     sed "$command" "$home/keep" >"$file"
     if cmp -s "$file" "$home/keep"; then
-        say "FAILED: $name: the line in $file has moved"
-        failed=$((failed + 1))
+        fail "$name: the line in $file has moved"
         continue
     fi
     if ! make_all; then
-        say "FAILED: $name does not compile: $(grep -m 1 'error' "$home/make.txt")"
-        failed=$((failed + 1))
+        fail "$name does not compile: $(grep -m 1 'error' "$home/make.txt")"
     elif unseen "${suites#* }"; then
-        say "FAILED: $name was not found"
-        failed=$((failed + 1))
+        fail "$name was not found"
     else
         say "$name: $caught"
-        passed=$((passed + 1))
+        ok
     fi
     cp "$home/keep" "$file"
 done <"$home/list.txt"
-say "passed=$passed failed=$failed skipped=0"
-[ "$failed" -eq 0 ]
+total

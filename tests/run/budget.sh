@@ -5,21 +5,9 @@
 #   sh tests/run/budget.sh GRADC
 set -u
 gradc=${1:-build/gradc}
-scratch=$(mktemp -d) || exit 3
-trap 'rm -rf "$scratch"' EXIT
-passed=0 failed=0
-
-check() {
-    what=$1
-    shift
-    if "$@" >"$scratch/why" 2>&1; then
-        passed=$((passed + 1))
-    else
-        echo "FAILED: $what"
-        head -n 5 "$scratch/why"
-        failed=$((failed + 1))
-    fi
-}
+# shellcheck source=tests/tally.sh
+. "$(dirname "$0")/../tally.sh"
+make_scratch
 
 # bytes FILE: of the largest entry of a JSON plan.
 bytes() {
@@ -160,5 +148,4 @@ check "a scan of 113 steps: 1 byte" proved 1 tests/run/recurrent.model -D steps=
 printf 'model m(batch = 8) {\n    input x : f32[batch, 4]\n    param w : f32[4] = 1\n    loss mean((x * w)^2)\n}
 train m {\n    optimizer sgd(lr = 0.1)\n    accumulate 4\n}\n' >"$scratch/many.model"
 check "four micro-batches: 1 byte" proved 1 "$scratch/many.model"
-echo "passed=$passed failed=$failed skipped=0"
-[ "$failed" -eq 0 ]
+total

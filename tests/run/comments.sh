@@ -5,18 +5,9 @@
 #   sh tests/run/comments.sh GRADC
 set -u
 gradc=${1:-build/gradc}
-scratch=$(mktemp -d) || exit 3
-trap 'rm -rf "$scratch"' EXIT
-passed=0 failed=0
-
-verdict() {
-    if [ "$1" -eq 0 ]; then
-        passed=$((passed + 1))
-    else
-        echo "FAILED: comments: $2"
-        failed=$((failed + 1))
-    fi
-}
+# shellcheck source=tests/tally.sh
+. "$(dirname "$0")/../tally.sh"
+make_scratch
 
 cat >"$scratch/m.model" <<'E1'
 # not this
@@ -89,5 +80,4 @@ for standard in c99 c11 c++11; do
     verdict $? "names.h in $standard: $(head -n 5 "$scratch/said")"
 done
 
-echo "passed=$passed failed=$failed skipped=0"
-[ "$failed" -eq 0 ]
+total

@@ -7,19 +7,10 @@ case ${1:-build/gradc} in
 /*) gradc=${1:-build/gradc} ;;
 *) gradc=$(pwd)/${1:-build/gradc} ;;
 esac
-scratch=$(mktemp -d) || exit 3
-trap 'rm -rf "$scratch"' EXIT
+# shellcheck source=tests/tally.sh
+. "$(dirname "$0")/../tally.sh"
+make_scratch
 cd "$scratch" || exit 3
-passed=0 failed=0 skipped=0
-
-verdict() {
-    if [ "$1" -eq 0 ]; then
-        passed=$((passed + 1))
-    else
-        echo "FAILED: dep: $2"
-        failed=$((failed + 1))
-    fi
-}
 
 # dep NAME TEXT: of NAME.model, for NAME.o. Make rebuilds after the model has changed, not before.
 dep() {
@@ -28,7 +19,7 @@ dep() {
     printf '%s\n' "$2" >want
     diff want d
     verdict $? "$1: $(cat d)"
-    command -v make >/dev/null 2>&1 || { skipped=$((skipped + 1)) && return; }
+    command -v make >/dev/null 2>&1 || { skip "make is not here" && return; }
     touch -d '2001-01-01' "$1.model"
     touch -d '2002-01-01' "$1.o"
     target=$(sed 's/\.o:.*/.o/' d)
@@ -55,5 +46,4 @@ dep 'both\ 1' 'both\\\ 1.o: both\\\ 1.model'
 printf 's.o:\n' | cmp - d
 verdict $? "standard input: $(cat d)"
 
-echo "passed=$passed failed=$failed skipped=$skipped"
-[ "$failed" -eq 0 ]
+total

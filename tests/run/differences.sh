@@ -4,9 +4,9 @@
 #   sh tests/run/differences.sh GRADC
 set -u
 gradc=${1:-build/gradc}
-scratch=$(mktemp -d) || exit 3
-trap 'rm -rf "$scratch"' EXIT
-passed=0 failed=0
+# shellcheck source=tests/tally.sh
+. "$(dirname "$0")/../tally.sh"
+make_scratch
 
 # gradients STATUS NAME...: how `gradc test` ends for the model on standard input, and
 # what it names as compared.
@@ -20,11 +20,10 @@ gradients() {
         grep -q "^$name .*elements, worst" "$scratch/out" || status="$status, without $name"
     done
     if [ "$status" = "$wanted" ]; then
-        passed=$((passed + 1))
+        ok
     else
-        echo "FAILED: gradc test: status $status instead of $wanted"
+        fail "gradc test: status $status instead of $wanted"
         cat "$scratch/m.model" "$scratch/out"
-        failed=$((failed + 1))
     fi
 }
 
@@ -97,11 +96,9 @@ model warned {
 }
 E1
 if [ "$(grep -c 'warning\[' "$scratch/out")" -eq 1 ]; then
-    passed=$((passed + 1))
+    ok
 else
-    echo "FAILED: gradc test: a warning is not said once"
+    fail "gradc test: a warning is not said once"
     cat "$scratch/out"
-    failed=$((failed + 1))
 fi
-echo "passed=$passed failed=$failed skipped=0"
-[ "$failed" -eq 0 ]
+total

@@ -4,9 +4,9 @@
 #   sh tests/run/explain.sh GRADC
 set -u
 gradc=${1:-build/gradc}
-scratch=$(mktemp -d) || exit 3
-trap 'rm -rf "$scratch"' EXIT
-passed=0 failed=0
+# shellcheck source=tests/tally.sh
+. "$(dirname "$0")/../tally.sh"
+make_scratch
 
 # says STATUS LINE ARGUMENT...: how `gradc explain` ends, and a line of what it prints (`*` stands
 # for anything: numbers of steps and bytes).
@@ -22,11 +22,10 @@ says() {
     *) matches=1 ;;
     esac
     if [ "$status" -eq "$wanted" ] && [ "$matches" -eq 0 ]; then
-        passed=$((passed + 1))
+        ok
     else
-        echo "FAILED: explain: $*: status $status instead of $wanted, or not \`$line\`:"
+        fail "explain: $*: status $status instead of $wanted, or not \`$line\`:"
         cat "$scratch/out"
-        failed=$((failed + 1))
     fi
 }
 
@@ -104,5 +103,4 @@ while read -r name; do
     says 0 "because " examples/digits.model "$name" </dev/null
 done <"$scratch/names"
 
-echo "passed=$passed failed=$failed skipped=0"
-[ "$failed" -eq 0 ]
+total

@@ -5,18 +5,9 @@
 #   sh tests/run/json.sh GRADC
 set -u
 gradc=${1:-build/gradc}
-scratch=$(mktemp -d) || exit 3
-trap 'rm -rf "$scratch"' EXIT
-passed=0 failed=0
-
-verdict() {
-    if [ "$1" -eq 0 ]; then
-        passed=$((passed + 1))
-    else
-        echo "FAILED: json: $2"
-        failed=$((failed + 1))
-    fi
-}
+# shellcheck source=tests/tally.sh
+. "$(dirname "$0")/../tally.sh"
+make_scratch
 
 # bad STATUS WORDS COMMAND...: how it ends with and without --json, which comes last; what is
 # said then has the keys of a diagnostic, in their order, and no line of it is anything else.
@@ -117,5 +108,4 @@ E1
 [ $? -eq 1 ] && grep -qF '"worst": null' "$scratch/out" && ! grep -qi 'nan' "$scratch/out"
 verdict $? "test --json of NaN: $(cat "$scratch/out")"
 
-echo "passed=$passed failed=$failed skipped=0"
-[ "$failed" -eq 0 ]
+total

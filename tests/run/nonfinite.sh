@@ -4,9 +4,9 @@
 #   sh tests/run/nonfinite.sh GRADC
 set -u
 gradc=${1:-build/gradc}
-scratch=$(mktemp -d) || exit 3
-trap 'rm -rf "$scratch"' EXIT
-passed=0 failed=0
+# shellcheck source=tests/tally.sh
+. "$(dirname "$0")/../tally.sh"
+make_scratch
 
 # model DTYPE LOSS [SETTING]: f.model, whose parameter w has a zero in its second element.
 model() {
@@ -31,11 +31,10 @@ refused() {
     "$@" >"$scratch/out" 2>&1
     status=$?
     if [ "$status" -eq 1 ] && grep -qF "$words: nothing was changed" "$scratch/out"; then
-        passed=$((passed + 1))
+        ok
     else
-        echo "FAILED: status $status, and not \`$words\`:"
+        fail "status $status, and not \`$words\`:"
         cat "$scratch/f.model" "$scratch/out"
-        failed=$((failed + 1))
     fi
 }
 
@@ -58,10 +57,9 @@ for type in f32 f64; do
         says "the gradient w is NaN at element 1" $ones,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0
         model "$type" "$kink" "guard loss"
         if "$gradc" run "$scratch/f.model" --step $ones >"$scratch/out" 2>&1; then
-            passed=$((passed + 1))
+            ok
         else
-            echo "FAILED: a guard of the loss looks at gradients"
-            failed=$((failed + 1))
+            fail "a guard of the loss looks at gradients"
         fi
         model "$type" "sum(a) + mean(sqrt(w) @ transpose(x))"
         says "the gradient w is infinite at element 1" $ones
@@ -81,5 +79,4 @@ model f32 "1e30 * sum(a) + mean(w @ transpose(x))" "clip global_norm(1)"
 # shellcheck disable=SC2086
 says "the norm of all gradients is infinite" $ones
 
-echo "passed=$passed failed=$failed skipped=0"
-[ "$failed" -eq 0 ]
+total

@@ -11,18 +11,9 @@ case $gradc in
 esac
 root=$(cd "$(dirname "$0")/../.." && pwd) || exit 3
 readme=$root/README.md
-scratch=$(mktemp -d) || exit 3
-trap 'rm -rf "$scratch"' EXIT
-passed=0 failed=0
-
-verdict() {
-    if [ "$1" -eq 0 ]; then
-        passed=$((passed + 1))
-    else
-        echo "FAILED: readme: $2"
-        failed=$((failed + 1))
-    fi
-}
+# shellcheck source=tests/tally.sh
+. "$(dirname "$0")/../tally.sh"
+make_scratch
 
 # Where the commands run: build/ has the compiler that is tested.
 mkdir "$scratch/build"
@@ -79,5 +70,4 @@ for name in $(grep -v '^    ' "$readme" | grep -o '`[a-z0-9_/.]*`' | tr -d '`' |
     verdict $? "there is no $name"
 done
 
-echo "passed=$passed failed=$failed skipped=0"
-[ "$failed" -eq 0 ]
+total

@@ -4,9 +4,9 @@
 #   sh tests/run/words.sh GRADC
 set -u
 gradc=${1:-build/gradc}
-scratch=$(mktemp -d) || exit 3
-trap 'rm -rf "$scratch"' EXIT
-passed=0 failed=0
+# shellcheck source=tests/tally.sh
+. "$(dirname "$0")/../tally.sh"
+make_scratch
 
 # says STATUS WORDS COMMAND...: how it ends, and what it says on standard error.
 says() {
@@ -15,11 +15,10 @@ says() {
     "$@" >"${out:-$scratch/out}" 2>"$scratch/err"
     status=$?
     if [ "$status" -eq "$wanted" ] && { [ -z "$words" ] || grep -qF -- "$words" "$scratch/err"; }; then
-        passed=$((passed + 1))
+        ok
     else
-        echo "FAILED: $*: status $status instead of $wanted, and not \`$words\`:"
+        fail "$*: status $status instead of $wanted, and not \`$words\`:"
         cat "$scratch/err"
-        failed=$((failed + 1))
     fi
 }
 
@@ -165,5 +164,4 @@ if [ -c /dev/full ]; then
     says 3 "cannot write to standard output" "$gradc" show examples/fashion.model
     says 3 "cannot write to standard output" "$gradc" --version
 fi
-echo "passed=$passed failed=$failed skipped=0"
-[ "$failed" -eq 0 ]
+total

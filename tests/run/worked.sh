@@ -9,9 +9,8 @@
 set -u
 gradc=${1:-build/gradc}
 cd "$(dirname "$0")/../.." || exit 3
-scratch=$(mktemp -d) || exit 3
-trap 'rm -rf "$scratch"' EXIT
-passed=0 failed=0
+. tests/tally.sh
+make_scratch
 
 # same MODEL NAME NUMBER...: the line "NAME ... " of MODEL has these numbers.
 same() {
@@ -34,11 +33,10 @@ same() {
             found = 1
         }
         END { exit !found || bad }' "$scratch/$model.txt"; then
-        passed=$((passed + 1))
+        ok
     else
-        echo "FAILED: worked: $model: $name should be $*"
+        fail "worked: $model: $name should be $*"
         grep -F -- "$name " "$scratch/$model.txt"
-        failed=$((failed + 1))
     fi
 }
 
@@ -47,8 +45,7 @@ worked() {
     # shellcheck disable=SC2046  # a list of options
     "$gradc" run "tests/run/$1.model" $(sed -n 's/^# args: *//p' "tests/run/$1.model") \
         >"$scratch/$1.txt" || {
-        echo "FAILED: worked: $1: gradc run ended with status $?"
-        failed=$((failed + 1))
+        fail "worked: $1: gradc run ended with status $?"
     }
 }
 
@@ -107,11 +104,9 @@ if "$gradc" build -q examples/line.model -o "$scratch/line.o" &&
     "${CC:-cc}" -std=c11 -Wall -Wextra -Wconversion -Wpedantic -Werror "-I$scratch" -Iruntime \
         examples/line.c "$scratch/line.o" "$library" -lz -ljansson -pthread -lm -ldl \
         -o "$scratch/line" && "$scratch/line" examples/data; then
-    passed=$((passed + 1))
+    ok
 else
-    echo "FAILED: worked: line against the normal equations"
-    failed=$((failed + 1))
+    fail "worked: line against the normal equations"
 fi
 
-echo "passed=$passed failed=$failed skipped=0"
-[ "$failed" -eq 0 ]
+total

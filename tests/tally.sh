@@ -1,0 +1,68 @@
+# Sourced by stages and by the runners that they call: what passed, failed and was skipped.
+# A runner's last line is that of `total`.
+# shellcheck shell=sh
+
+passed=0 failed=0 skipped=0
+runner=$(basename "$0" .sh)
+
+ok() {
+    passed=$((passed + 1))
+}
+
+# fail WHAT...: one failed test, with its reason.
+fail() {
+    printf 'FAILED: %s\n' "$*"
+    failed=$((failed + 1))
+}
+
+# skip WHAT...: one test that can't run here, with its reason.
+skip() {
+    printf 'skipped: %s\n' "$*"
+    skipped=$((skipped + 1))
+}
+
+# verdict STATUS WHAT...: one test, passed where the status is 0.
+verdict() {
+    if [ "$1" -eq 0 ]; then
+        ok
+    else
+        shift
+        fail "$runner: $*"
+    fi
+}
+
+# check WHAT COMMAND...: one test, passed if the command does; shows its output if not.
+check() {
+    what=$1
+    shift
+    if "$@" >"${checked:-$scratch/checked}" 2>&1; then
+        ok
+    else
+        tail -n 20 "${checked:-$scratch/checked}"
+        fail "$what"
+    fi
+}
+
+# add LINE: adds another runner's "passed=N failed=N skipped=N".
+add() {
+    case $1 in
+    passed=*" failed="*" skipped="*)
+        n=${1#passed=} && passed=$((passed + ${n%% *}))
+        n=${1#*failed=} && failed=$((failed + ${n%% *}))
+        n=${1#*skipped=} && skipped=$((skipped + ${n%% *}))
+        ;;
+    *) fail "a runner ended before it had counted: $1" ;;
+    esac
+}
+
+# The last line; true where nothing failed.
+total() {
+    echo "passed=$passed failed=$failed skipped=$skipped"
+    [ "$failed" -eq 0 ]
+}
+
+# make_scratch: a folder $scratch that is gone at the end.
+make_scratch() {
+    scratch=$(mktemp -d) || exit 3
+    trap 'rm -rf "$scratch"' EXIT
+}
