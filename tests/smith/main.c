@@ -153,7 +153,7 @@ static int demands(Sum *s, const Run *r)
     int rare = rare_ops(s, 50), failed = 0;
     printf(
         "%d models within a budget, %d steps that run again there; %d with scans cut into runs;\n"
-        "%d models whose step argmax chose by rounding, not held to its definition;\n",
+        "%d models whose step is off its definition, where argmax chose by rounding;\n",
         s->budgets, s->again, s->cut, s->ties);
     printf("%d models, median of %d ops, scan in %d; %d quotients, %d redrawn; NaN met in %d;\n"
            "worst error of forward mode %.2e of what is allowed, of quotients %.2e\n",

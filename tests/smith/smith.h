@@ -61,7 +61,7 @@ typedef struct Verdict {
     int32_t failed_steps;   /* that met NaN, as they should */
     int32_t budgets, again; /* compiled within one; steps that run again there */
     int32_t cut;            /* with scans that are cut into runs */
-    int32_t ties;           /* steps not held to their definition: argmax chose by rounding */
+    int32_t ties;           /* steps that are off their definition where argmax chose by rounding */
     double worst_forward, worst_quotient;
 } Verdict;
 
