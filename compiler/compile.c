@@ -107,6 +107,17 @@ static bool cut_scans(const Model *m, int32_t levels, Graph **g)
     return true;
 }
 
+/* True: in place of *g there is another graph. */
+static bool play_again(Graph **g)
+{
+    Graph *again = replay(*g);
+    if (again == NULL)
+        return false;
+    graph_free(*g);
+    *g = again;
+    return true;
+}
+
 /* The graph of one entry, from the tree to forward, backward and update. `all` owns it
  * from the start, so that a failure leaves nothing behind. */
 static bool entry_graph(Ctx *cx, EntryKind e, bool primal_only, int32_t levels, Output *all)
@@ -131,6 +142,8 @@ static bool entry_graph(Ctx *cx, EntryKind e, bool primal_only, int32_t levels, 
     if (!vjp(cx, g, model_pinned(m))) /* append the reverse graph         */
         return false;                 /* an op has no derivative          */
     simplify(cx, g);
+    if (play_again(out)) /* what the model asks to recompute */
+        simplify(cx, g = *out);
     if (!inspect(cx, "reverse", g))
         return false;
     if (model_accumulate(m) > 1)

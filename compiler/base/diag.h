@@ -26,12 +26,25 @@ typedef struct Span {
 } Span;
 #define NO_SPAN ((Span){-1, 0, 0})
 
-/* Where something comes from: a place, and the call that led there. */
+/* What the word before a binding asks of its values. */
+typedef enum Memory {
+    MEMORY_PLANNED,
+    MEMORY_KEEP,      /* stored from the forward to the reverse pass */
+    MEMORY_RECOMPUTE, /* all that the binding computes is computed again in the reverse pass */
+    MEMORY_OFFLOAD,
+    /* By replay(): */
+    MEMORY_AGAIN, /* the second computation */
+    MEMORY_LATE,  /* what the reverse pass makes of it */
+    MEMORY_STORED /* read by the reverse pass, and made of values that are not kept */
+} Memory;
+
+/* Where something comes from: a place, and the call that led there; and what is asked of it. */
 typedef struct Origin Origin;
 struct Origin {
     Span span;
     const Origin *parent; /* the call's origin, NULL at the top */
     const char *name;     /* path component of a block call ("h.3"), or NULL */
+    Memory memory;
 };
 
 typedef enum Code {

@@ -173,8 +173,6 @@ typedef enum StmtKind {
     STMT_EMIT
 } StmtKind;
 
-typedef enum Memory { MEMORY_PLANNED, MEMORY_KEEP, MEMORY_RECOMPUTE, MEMORY_OFFLOAD } Memory;
-
 /* `x` or `skip[i]` on the left of a binding. */
 typedef struct LeftSide {
     Name name;

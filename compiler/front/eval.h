@@ -211,6 +211,7 @@ typedef struct Build {
     bool training;
     bool in_init;  /* first values are wanted: normal(std = ..) */
     bool updating; /* in build_update: optimizer state may be declared */
+    Memory memory; /* asked for by the statement that is done, or one around it */
     int depth;
     int64_t steps;
     bool stop;    /* too large: nothing more is built or reported */
@@ -237,6 +238,8 @@ int32_t model_slot(Model *m, const char *name, SlotKind kind, const Type *t, con
 int32_t map_get(const NameMap *map, const char *key); /* -1: none */
 void map_set(Arena *a, NameMap *map, const char *key, int32_t value);
 /* The one origin of these parts. */
+const Origin *origin_find(Model *m, Origin o);
+/* ... of which nothing is asked. */
 const Origin *origin_at(Model *m, Span span, const Origin *parent, const char *name);
 
 /* ---- scope.c ------------------------------------------------------------- */

@@ -59,7 +59,8 @@ static uint64_t origin_hash(const Origin *o)
 {
     uint64_t h =
         hash_pointer(o->parent) ^ hash_mix((uint64_t)o->span.from << 32 | (uint32_t)o->span.to);
-    return hash_mix(h + (uint64_t)o->span.file) ^ hash_pointer(o->name);
+    h = hash_mix(h + (uint64_t)o->span.file) ^ hash_pointer(o->name);
+    return o->memory == MEMORY_PLANNED ? h : hash_mix(h + (uint64_t)o->memory);
 }
 
 static int origin_place(const Origins *t, const Origin *o)
@@ -68,7 +69,7 @@ static int origin_place(const Origins *t, const Origin *o)
     for (; t->slot[i] != NULL; i = (i + 1) & (t->cap - 1)) {
         const Origin *x = t->slot[i];
         if (x->parent == o->parent && x->name == o->name && x->span.from == o->span.from &&
-            x->span.to == o->span.to && x->span.file == o->span.file)
+            x->span.to == o->span.to && x->span.file == o->span.file && x->memory == o->memory)
             break;
     }
     return i;
@@ -86,10 +87,14 @@ static void origins_grow(Arena *a, Origins *t)
 
 const Origin *origin_at(Model *m, Span span, const Origin *parent, const char *name)
 {
+    return origin_find(m, (Origin){.span = span, .parent = parent, .name = name});
+}
+
+const Origin *origin_find(Model *m, Origin o)
+{
     Origins *t = &m->origins;
     if (2 * t->n >= t->cap)
         origins_grow(&m->cx->perm, t);
-    const Origin o = {span, parent, name};
     int i = origin_place(t, &o);
     if (t->slot[i] == NULL) {
         Origin *made = NEW(&m->cx->perm, Origin);

@@ -45,7 +45,8 @@ const char *copy_text(Build *b, const char *format, ...)
 
 static const Origin *origin_of(const Build *b, Span span)
 {
-    return origin_at(b->m, span, b->frame == NULL ? NULL : b->frame->origin, NULL);
+    const Origin *parent = b->frame == NULL ? NULL : b->frame->origin;
+    return origin_find(b->m, (Origin){.span = span, .parent = parent, .memory = b->memory});
 }
 
 void at(Build *b, Span span)

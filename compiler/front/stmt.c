@@ -149,10 +149,30 @@ bool unpack(Build *b, const Names *names, const Value *v, Span span)
     return parts;
 }
 
+/* Nodes that were there before, too; storage is kept anyway. */
+static void keep_value(Build *b, const Value *v)
+{
+    for (int i = 0; value_is_items(v) && i < v->n; i++)
+        keep_value(b, v->item[i]);
+    if (v->kind != VALUE_TENSOR || optab[op_of(v->graph, v->ref)]->kind == OP_SOURCE)
+        return;
+    Node *n = &v->graph->node.at[v->ref];
+    Origin o = *n->origin;
+    o.memory = MEMORY_KEEP;
+    n->origin = origin_find(b->m, o);
+}
+
 static void exec_bind(Build *b, const Stmt *s)
 {
     Span all = span_join(s->bind.target.at[0].span, s->bind.target.at[s->bind.target.n - 1].span);
-    assign(b, &s->bind.target, eval(b, s->bind.value), all);
+    Memory outer = b->memory;
+    if (s->bind.memory == MEMORY_RECOMPUTE)
+        b->memory = s->bind.memory;
+    const Value *v = eval(b, s->bind.value);
+    b->memory = outer;
+    if (s->bind.memory == MEMORY_KEEP)
+        keep_value(b, v);
+    assign(b, &s->bind.target, v, all);
 }
 
 static void exec_const(Build *b, const Stmt *s)
@@ -421,8 +441,8 @@ static void check_memory(Build *b, const Stmt *s)
 {
     if (s->kind == STMT_BUDGET)
         not_obeyed(b, s, "budget");
-    else if (s->bind.memory == MEMORY_RECOMPUTE || s->bind.memory == MEMORY_OFFLOAD)
-        not_obeyed(b, s, s->bind.memory == MEMORY_RECOMPUTE ? "recompute" : "offload");
+    else if (s->bind.memory == MEMORY_OFFLOAD)
+        not_obeyed(b, s, "offload");
 }
 
 static bool exec_stmt(Build *b, const Stmt *s)

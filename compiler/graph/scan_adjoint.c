@@ -9,8 +9,8 @@
  *                       primal values that the reverse body reads, which the forward
  *                       scan then stacks as further results
  *     copied            constants, and what can be had of them and of the operands
- *                       that stay the same (dropout masks, transposed weights); of a
- *                       lean scan all that the body computes
+ *                       that stay the same (dropout masks, transposed weights); what
+ *                       `recompute` computes, of a lean scan all of the body
  *
  * The forward body is cut back to its own nodes and only gets more results. */
 #include <assert.h>
@@ -191,7 +191,9 @@ static Place find_place(const Reverse *v, Ref r)
     bool picks_primal = op_of(b, r) == OP_pick && arg(b, r, 0) < v->own;
     if (!v->varies[r] || (r >= v->own && !picks_primal))
         return (Place){COPIED, 0};
-    return (Place){v->is.lean || is_wide_view(b, r) ? COPIED : RESIDUAL, -1};
+    const Origin *o = node(b, r)->origin;
+    bool again = v->is.lean || (o != NULL && o->memory == MEMORY_RECOMPUTE);
+    return (Place){again || is_wide_view(b, r) ? COPIED : RESIDUAL, -1};
 }
 
 static void need(Reverse *v, Ref r)

@@ -58,6 +58,7 @@ static void build_init(Build *b, Ctx *cx, Clusters *c)
     b->reader = NEW_ARRAY(c->arena, Ref, n);
     count_reads(b);
     find_guarded(b);
+    force_kept(b);
 }
 
 static void build_reset(Build *b)

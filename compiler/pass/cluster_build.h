@@ -33,6 +33,8 @@ typedef struct Build {
 
 void count_reads(Build *b);
 void find_guarded(Build *b);
+/* What `keep` stores, and what replay() has to be stored. */
+void force_kept(Build *b);
 /* gives: c->stored. */
 void choose_stored(Build *b);
 

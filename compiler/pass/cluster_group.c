@@ -303,6 +303,15 @@ static void join(Build *b, Ref r, int32_t slot, int into)
     c->group_of[r] = into;
 }
 
+/* In a kernel of the forward pass a second computation, or what is made of it, would be done,
+ * and kept, too early. */
+static bool comes_too_early(const Build *b, Ref r, const Group *gr)
+{
+    const Origin *o = node(b->g, r)->origin;
+    bool late = o != NULL && (o->memory == MEMORY_AGAIN || o->memory == MEMORY_LATE);
+    return late && gr->anchor < b->g->n_primal;
+}
+
 /* The latest group that r reads and may join, or -1. */
 static int find_host(Build *b, Ref r)
 {
@@ -315,7 +324,7 @@ static int find_host(Build *b, Ref r)
         if (i < 0 || i <= best)
             continue;
         Group *gr = &b->c->group.at[i];
-        if (gr->guarded != b->guarded[r])
+        if (gr->guarded != b->guarded[r] || comes_too_early(b, r, gr))
             continue;
         bool may = gr->kind == GROUP_LOOP       ? joins_rows(b, r, gr, t)
                    : gr->kind == GROUP_CONTRACT ? joins_epilogue(b, r, gr, t)

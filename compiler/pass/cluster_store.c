@@ -97,6 +97,17 @@ static void store(Build *b, Ref r)
         b->c->stored[r] = true;
 }
 
+void force_kept(Build *b)
+{
+    for (Ref r = 1; r < b->g->n_primal; r++) {
+        const Origin *o = node(b->g, r)->origin;
+        if (o != NULL && (o->memory == MEMORY_KEEP || o->memory == MEMORY_STORED)) {
+            Ref below = below_views(b->g, r);
+            b->forced[below] = b->forced[below] || !ref_is_source(b->g, below);
+        }
+    }
+}
+
 /* Operands that must be in memory before the node's kernel runs, or are cheaper so. */
 static void store_operands(Build *b, Ref r)
 {

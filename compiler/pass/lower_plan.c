@@ -70,12 +70,14 @@ static void make_value(Lowering *lo, Level *l, Ref r)
         return;
     /* A body's results are read after its last step, too. */
     const Root *root = root_of(l->g, r);
+    const Origin *o = node(l->g, r)->origin;
     PlanValue v = {.name = value_name(lo, l, r, root),
                    .role = role_of(root),
                    .bytes = type_bytes(type_of(l->g, r)),
                    .offset = -1,
                    .to_end = root != NULL,
-                   .origin = node(l->g, r)->origin};
+                   .kept = o != NULL && o->memory == MEMORY_KEEP,
+                   .origin = o};
     l->value[r] = add_value(lo, l, r, v);
 }
 
@@ -242,8 +244,11 @@ static void make_carries(Lowering *lo, Level *l, const Group *gr, int at)
 
 static const char *step_label(Lowering *lo, const Level *l, const Group *gr)
 {
-    const char *path = origin_path(lo->arena, node(l->g, gr->anchor)->origin);
+    const Origin *o = node(l->g, gr->anchor)->origin;
+    const char *path = origin_path(lo->arena, o);
     const char *what = gr->kernel == NULL ? "scan" : gr->kernel->name;
+    if (o != NULL && o->memory == MEMORY_AGAIN)
+        what = arena_printf(lo->arena, "%s, again", what);
     return path[0] == 0 ? what : arena_printf(lo->arena, "%s: %s", path, what);
 }
 

@@ -37,4 +37,9 @@ Graph *freeze_stops(const Graph *g, Pinned *pinned, bool store);
 Graph *split_scans(const Graph *g, int levels, int deepest);
 bool can_split_scans(const Graph *g, int deepest);
 
+/* A copy of the joint graph g in which the reverse pass computes again what the model says
+ * (`recompute`). NULL: it asks for nothing. The caller frees it.
+ * requires: vjp(); simplify() and cluster() know of the second computations by their origins. */
+Graph *replay(const Graph *g);
+
 #endif

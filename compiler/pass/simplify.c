@@ -45,6 +45,13 @@ static const Origin *instance_of(const Node *n)
     return storage ? NULL : origin_instance(n->origin);
 }
 
+/* What is computed again is not the first computation, and what is kept stays what it is. */
+static Memory asked_of(const Node *n)
+{
+    bool source = optab[n->op]->kind == OP_SOURCE;
+    return source || n->origin == NULL ? MEMORY_PLANNED : n->origin->memory;
+}
+
 static uint64_t hash_number(uint64_t h, uint64_t x)
 {
     return hash_mix(h ^ x);
@@ -85,6 +92,8 @@ static uint64_t hash_node(const Graph *g, Ref r)
 {
     const Node *n = node(g, r);
     uint64_t h = hash_number((uint64_t)n->op, (uint64_t)(uintptr_t)instance_of(n));
+    if (asked_of(n) != MEMORY_PLANNED)
+        h = hash_number(h, (uint64_t)asked_of(n));
     for (int i = 0; i < n->n_args; i++)
         h = hash_number(h, arg(g, r, i));
     for (int i = 0; i < op_attrs(optab[n->op]); i++)
@@ -149,10 +158,13 @@ static Ref *find_slot(const Walk *w, Ref r)
 {
     const Graph *g = w->g;
     uint32_t i = (uint32_t)hash_node(g, r) & w->mask;
-    for (; w->slot[i] != NONE; i = (i + 1) & w->mask)
-        if (same_node(g, w->slot[i], g, r) &&
-            instance_of(node(g, w->slot[i])) == instance_of(node(g, r)))
+    const Node *n = node(g, r);
+    for (; w->slot[i] != NONE; i = (i + 1) & w->mask) {
+        const Node *found = node(g, w->slot[i]);
+        if (same_node(g, w->slot[i], g, r) && instance_of(found) == instance_of(n) &&
+            asked_of(found) == asked_of(n))
             break;
+    }
     return &w->slot[i];
 }
 
@@ -227,6 +239,8 @@ static Ref rewrite(Walk *w, const Node *n)
         return r;
     }
     w->changed = true;
+    if (asked_of(n) == MEMORY_KEEP)
+        g->node.at[s].origin = n->origin;
     if (r == (Ref)g->node.n - 1)
         take_back(w, r);
     return s;

@@ -21,6 +21,7 @@ typedef struct PlanValue {
     bool pinned;    /* lives in pinned storage at `offset`, in every entry */
     int64_t offset; /* pinned: given; else an output of place() */
     bool to_end;    /* a result that is read after the last step */
+    bool kept;      /* the model says so: it is never computed again */
     const Origin *origin;
     const char *reason; /* why it is stored: "read by the backward pass of ...", for reports */
 } PlanValue;

@@ -370,14 +370,38 @@ void plan_print(const Ctx *cx, const Plan *p, bool schedule, Text *to)
 
 /* ---- budget ------------------------------------------------------------------------ */
 
-/* "`h.0.attn: contract` (gpt.model:14)", or the label alone. */
-static void put_step_at(Ctx *cx, Diag *d, const char *what, const PlanStep *s)
+/* A note at the place in the model that led there. */
+static void put_origin(Ctx *cx, Diag *d, const Origin *o, const char *what)
 {
-    const Origin *o = s == NULL ? NULL : s->origin;
     while (o != NULL && (o->span.file < 0 || cx->source.at[o->span.file]->library))
         o = o->parent;
     if (o != NULL)
-        diag_note(cx, d, o->span, "%s `%s`", what, text_or(s->label, "?"));
+        diag_note(cx, d, o->span, "%s", what);
+}
+
+static void put_step_at(Ctx *cx, Diag *d, const char *what, const PlanStep *s)
+{
+    if (s != NULL)
+        put_origin(cx, d, s->origin,
+                   arena_printf(&cx->perm, "%s `%s`", what, text_or(s->label, "?")));
+}
+
+/* What the model keeps can't make room. */
+static void note_kept(Ctx *cx, Diag *d, const Plan *p)
+{
+    int64_t bytes = 0;
+    const PlanValue *largest = NULL;
+    for (int32_t i = 0; i < p->n_values; i++) {
+        const PlanValue *v = &p->value[i];
+        if (!v->kept)
+            continue;
+        bytes += v->bytes;
+        largest = largest == NULL || v->bytes > largest->bytes ? v : largest;
+    }
+    if (largest != NULL)
+        put_origin(cx, d, largest->origin,
+                   arena_printf(&cx->perm, "`keep` holds %s bytes, most of them here",
+                                exact(&cx->perm, bytes)));
 }
 
 static Diag *refuse_proved(Ctx *cx, const Plan *p, const char *budget, Span at)
@@ -416,6 +440,7 @@ bool plan_fits(Ctx *cx, const Plan *p, int64_t budget_bytes, Span at)
     }
     Diag *d = p->budget.impossible != NULL ? refuse_proved(cx, p, budget, at)
                                            : refuse_not_found(cx, p, budget, at);
+    note_kept(cx, d, p);
     if (p->budget.least < p->budget.once)
         diag_help(cx, d,
                   "the smallest budget that is found to work is %lld bytes; with nothing run again "

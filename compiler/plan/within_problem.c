@@ -71,6 +71,15 @@ static bool changes_pinned(const Steps *st, int32_t s)
     return false;
 }
 
+static bool is_kept(const Steps *st, int32_t s)
+{
+    const PlanStep *step = &st->p->step[s];
+    for (int32_t i = 0; i < step->n_writes; i++)
+        if (st->p->value[step->write[i]].kept)
+            return true;
+    return false;
+}
+
 static int32_t end_of(const Steps *st, int32_t node)
 {
     return node == st->update ? st->p->n_steps : node + 1;
@@ -80,7 +89,7 @@ static int32_t end_of(const Steps *st, int32_t node)
 static ProblemNode node_of(const Steps *st, int32_t node)
 {
     ProblemNode n = {.name = node == st->update ? "update" : st->p->step[node].label};
-    n.pure = node != st->update && !changes_pinned(st, node);
+    n.pure = node != st->update && !changes_pinned(st, node) && !is_kept(st, node);
     for (int32_t s = node; s < end_of(st, node); s++)
         n.cost += plan_step_cost(&st->p->step[s]);
     for (int32_t i = 0; node != st->update && i < st->p->step[node].n_writes; i++)

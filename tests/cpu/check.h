@@ -58,16 +58,16 @@ static inline void fill_element(DType t, void *p, int64_t i, uint64_t *s)
 
 /* Memory of a kernel's buffers, with a margin that must stay untouched. */
 enum { MARGIN = 64 };
-typedef struct Memory {
+typedef struct Buffers {
     int n;
     unsigned char *base[64];
     void *at[64];
     size_t bytes[64];
-} Memory;
+} Buffers;
 
-static inline Memory memory_new(const Kernel *k, uint64_t seed)
+static inline Buffers memory_new(const Kernel *k, uint64_t seed)
 {
-    Memory m = {.n = k->buf.n};
+    Buffers m = {.n = k->buf.n};
     for (int i = 0; i < k->buf.n; i++) {
         const KBuf *b = &k->buf.at[i];
         m.bytes[i] = (size_t)(b->elems * dtype_bytes(b->dtype));
@@ -80,7 +80,7 @@ static inline Memory memory_new(const Kernel *k, uint64_t seed)
     return m;
 }
 
-static inline void memory_free(Memory *m)
+static inline void memory_free(Buffers *m)
 {
     for (int i = 0; i < m->n; i++)
         free(m->base[i]);
@@ -103,7 +103,7 @@ static inline bool is_nan(DType t, const void *p, int64_t i)
 }
 
 /* NaNs are equal whatever their sign and payload, which IEEE 754 leaves open. */
-static inline int64_t first_difference(const Kernel *k, int b, const Memory *x, const Memory *y)
+static inline int64_t first_difference(const Kernel *k, int b, const Buffers *x, const Buffers *y)
 {
     DType t = k->buf.at[b].dtype;
     size_t size = (size_t)dtype_bytes(t);
@@ -116,7 +116,7 @@ static inline int64_t first_difference(const Kernel *k, int b, const Memory *x, 
     return -1;
 }
 
-static inline bool margins_kept(const Memory *m)
+static inline bool margins_kept(const Buffers *m)
 {
     for (int i = 0; i < m->n; i++)
         for (int j = 0; j < MARGIN; j++)
@@ -126,7 +126,7 @@ static inline bool margins_kept(const Memory *m)
 }
 
 /* Runs units in `pieces` chunks, the last first, with a scratch for each of two lanes. */
-static inline void run_code(KernelCode code, const Kernel *k, const KernelFn *fn, Memory *m,
+static inline void run_code(KernelCode code, const Kernel *k, const KernelFn *fn, Buffers *m,
                             int64_t pieces)
 {
     void *bufs[64];
@@ -170,14 +170,14 @@ static inline void check_kernels(const TargetOptions *o, Kernel **k, int n)
         KernelCode code = NULL;
         *(void **)&code = loaded_symbol(l, name);
         ck_assert(code != NULL);
-        Memory judge = memory_new(k[i], 7 + (uint64_t)i);
+        Buffers judge = memory_new(k[i], 7 + (uint64_t)i);
         KMem mem[64];
         for (int b = 0; b < k[i]->buf.n; b++)
             mem[b] = (KMem){judge.at[b], NULL};
         kernel_run(k[i], K_EXACT, mem, &cx.scratch);
         static const int64_t pieces[] = {1, 2, 3, 8};
         for (int p = 0; p < 4; p++) {
-            Memory m = memory_new(k[i], 7 + (uint64_t)i);
+            Buffers m = memory_new(k[i], 7 + (uint64_t)i);
             run_code(code, k[i], &fn[i], &m, pieces[p]);
             ck_assert_msg(margins_kept(&m), "%s writes beside a buffer", k[i]->name);
             for (int b = 0; b < k[i]->buf.n; b++) {

@@ -64,7 +64,7 @@ static inline void put_buffers(FILE *f, const Kernel *k, const KMem *data)
 /* What the driver wrote, against `judge`. */
 static inline void compare_foreign(FILE *out, const Kernel *k, int i, const KMem *judge)
 {
-    Memory mine = {.n = k->buf.n}, theirs = {.n = k->buf.n};
+    Buffers mine = {.n = k->buf.n}, theirs = {.n = k->buf.n};
     for (int b = 0; b < k->buf.n; b++) {
         size_t n = (size_t)(k->buf.at[b].elems * dtype_bytes(k->buf.at[b].dtype));
         if (k->buf.at[b].mode == K_LOCAL)

@@ -233,7 +233,7 @@ Var *gen_let(Gen *g, Var type, const char *format, ...)
         type.hi *= by;
     }
     static const char *const word[] = {"", "keep ", "recompute "};
-    int w = !g->in_scan && gen_chance(g, 6) ? gen_int(g, 1, 2) : 0;
+    int w = gen_chance(g, 6) ? gen_int(g, 1, 2) : 0;
     Var *v = gen_name(g, type);
     gen_line(g, "%s%s = %s  # %s%s", word[w], v->name, text, dtype_name(v->t),
              gen_shape(g, v->rank, v->dim, v->batch));

@@ -105,7 +105,7 @@ START_TEST(arm_bits)
         return;
     Kernel *k[16];
     KMem data[16][64];
-    Memory memory[16];
+    Buffers memory[16];
     int n = list(k);
     for (int i = 0; i < n; i++) {
         memory[i] = memory_new(k[i], 11 + (uint64_t)i);

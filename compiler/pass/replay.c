@@ -1,0 +1,148 @@
+/* What the model asks of its values by `recompute` is built into the graph: the reverse pass
+ * reads second computations, which nothing in the forward pass reads, so that the first ones
+ * need not be kept. Each stands before its first reader, and simplify() takes it for another
+ * value than the first.
+ *
+ * Around a binding with the word, values are kept as ever. So an elementwise value that is made
+ * of what is not kept, and read by the reverse pass, is stored, where fusion could have computed
+ * it at each reader from what it is made of. A view of what is not kept is another such view. */
+#include "pass.h"
+
+typedef struct Replay {
+    Graph *to;
+    const Graph *from;
+    bool *lost; /* by node of `from`: of the forward pass, and not kept */
+    bool *read; /* ... the reverse pass reads it, or what is computed again for that */
+    Ref *map;   /* its copy */
+    Ref *again; /* the copy that the reverse pass reads; NONE: not yet made */
+    Arena arena;
+    VEC(Ref) pending;
+} Replay;
+
+static Memory asked_of(const Graph *g, Ref r)
+{
+    const Origin *o = node(g, r)->origin;
+    return o == NULL || optab[op_of(g, r)]->kind == OP_SOURCE ? MEMORY_PLANNED : o->memory;
+}
+
+static bool is_asked(const Graph *g)
+{
+    for (Ref r = 1; r < g->n_primal; r++)
+        if (asked_of(g, r) == MEMORY_RECOMPUTE)
+            return true;
+    return false;
+}
+
+/* May be computed where it is read, in place of being stored. */
+static bool may_be_inlined(const Graph *g, Ref r)
+{
+    OpKind kind = optab[op_of(g, r)]->kind;
+    return kind == OP_VIEW || kind == OP_POINTWISE;
+}
+
+static bool is_stored(const Replay *v, Ref r)
+{
+    return v->lost[r] && asked_of(v->from, r) == MEMORY_PLANNED &&
+           optab[op_of(v->from, r)]->kind == OP_POINTWISE;
+}
+
+static void find_lost(Replay *v)
+{
+    const Graph *g = v->from;
+    for (Ref r = 1; r < g->n_primal; r++) {
+        Memory memory = asked_of(g, r);
+        v->lost[r] = memory == MEMORY_RECOMPUTE;
+        if (memory == MEMORY_PLANNED && may_be_inlined(g, r))
+            for (int i = 0; i < node(g, r)->n_args; i++)
+                v->lost[r] = v->lost[r] || v->lost[arg(g, r, i)];
+    }
+}
+
+static void find_read(Replay *v)
+{
+    const Graph *g = v->from;
+    for (Ref r = (Ref)g->node.n - 1; r >= 1; r--) {
+        bool again = v->read[r] && v->lost[r] && !is_stored(v, r);
+        for (int i = 0; (r >= g->n_primal || again) && i < node(g, r)->n_args; i++)
+            v->read[arg(g, r, i)] = true;
+    }
+}
+
+static Ref copy(Replay *v, Ref r, const Ref *map, Memory memory)
+{
+    Ref made = graph_copy_node(v->to, v->from, r, map);
+    Node *n = &v->to->node.at[made];
+    if (n->origin != NULL && n->origin->memory != memory) {
+        Origin *o = NEW(&v->to->cx->perm, Origin);
+        *o = *n->origin;
+        o->memory = memory;
+        n->origin = o;
+    }
+    return made;
+}
+
+/* The copy of a node of the forward pass; the reverse pass reads it unless it is lost. */
+static void copy_forward(Replay *v, Ref r)
+{
+    bool stored = is_stored(v, r);
+    const Origin *o = node(v->from, r)->origin;
+    Memory memory = stored && v->read[r] ? MEMORY_STORED : o == NULL ? MEMORY_PLANNED : o->memory;
+    v->map[r] = copy(v, r, v->map, memory);
+    if (!v->lost[r] || stored)
+        v->again[r] = v->map[r];
+}
+
+/* What `r` of the reverse pass reads of lost values is computed again, operands first. */
+static void compute_again(Replay *v, Ref r)
+{
+    for (int i = 0; i < node(v->from, r)->n_args; i++)
+        vec_push(&v->arena, &v->pending, arg(v->from, r, i));
+    while (v->pending.n > 0) {
+        Ref x = v->pending.at[v->pending.n - 1];
+        int n = v->pending.n;
+        for (int i = 0; v->again[x] == NONE && i < node(v->from, x)->n_args; i++)
+            if (v->again[arg(v->from, x, i)] == NONE)
+                vec_push(&v->arena, &v->pending, arg(v->from, x, i));
+        if (v->pending.n > n)
+            continue;
+        if (v->again[x] == NONE)
+            v->again[x] = copy(v, x, v->again, MEMORY_AGAIN);
+        v->pending.n--;
+    }
+}
+
+static void copy_reverse(Replay *v, Ref r)
+{
+    bool of_lost = asked_of(v->from, r) == MEMORY_RECOMPUTE;
+    compute_again(v, r);
+    v->map[r] = v->again[r] = copy(v, r, v->again, of_lost ? MEMORY_LATE : MEMORY_PLANNED);
+}
+
+Graph *replay(const Graph *g)
+{
+    if (!is_asked(g))
+        return NULL;
+    Replay v = {.from = g, .to = graph_new(g->cx, g->name)};
+    v.lost = NEW_ARRAY(&v.arena, bool, g->node.n);
+    v.read = NEW_ARRAY(&v.arena, bool, g->node.n);
+    v.map = NEW_ARRAY(&v.arena, Ref, g->node.n);
+    v.again = NEW_ARRAY(&v.arena, Ref, g->node.n);
+    find_lost(&v);
+    find_read(&v);
+    for (Ref r = 1; r < (Ref)g->node.n; r++) {
+        if (r == g->n_primal)
+            v.to->n_primal = (Ref)v.to->node.n;
+        if (r < g->n_primal)
+            copy_forward(&v, r);
+        else
+            copy_reverse(&v, r);
+    }
+    for (int i = 0; i < g->root.n; i++) {
+        Root root = g->root.at[i];
+        root.ref = v.map[root.ref];
+        vec_push(&v.to->arena, &v.to->root, root);
+    }
+    v.to->origin = g->origin;
+    arena_free(&v.arena);
+    return v.to;
+}
