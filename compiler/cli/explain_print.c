@@ -7,86 +7,13 @@
 
 /* ---- why ---------------------------------------------------------------------------------- */
 
-/* Steps of [from, to] that read (or write) the value. */
-typedef struct Uses {
-    int n;
-    int32_t first, last;
-} Uses;
-
-static bool is_in(const int32_t *list, int32_t n, int32_t v)
-{
-    for (int32_t i = 0; i < n; i++)
-        if (list[i] == v)
-            return true;
-    return false;
-}
-
-static Uses uses_of(const Plan *p, int32_t v, bool writes, int32_t from, int32_t to)
-{
-    Uses u = {0};
-    for (int32_t s = from; s <= to; s++) {
-        const PlanStep *step = &p->step[s];
-        if (!is_in(writes ? step->write : step->read, writes ? step->n_writes : step->n_reads, v))
-            continue;
-        u.first = u.n++ == 0 ? s : u.first;
-        u.last = s;
-    }
-    return u;
-}
-
-static void put_uses(Text *t, const Plan *p, const Uses *u, const char *verb)
-{
-    const char *first = u->n > 0 ? p->step[u->first].label : "";
-    const char *last = u->n > 0 ? p->step[u->last].label : "";
-    if (u->n == 0)
-        text_add(t, "no step %ss it", verb);
-    else if (u->n == 1)
-        text_add(t, "step %d (%s) %ss it", u->first, first, verb);
-    else if (u->n == 2)
-        text_add(t, "steps %d (%s) and %d (%s) %s it", u->first, first, u->last, last, verb);
-    else
-        text_add(t, "%d steps %s it, from %d (%s) to %d (%s)", u->n, verb, u->first, first, u->last,
-                 last);
-}
-
-/* Why the value is kept through this range. */
-static const char *reason_of(Arena *a, const Plan *p, const PlanRange *r)
-{
-    Text t;
-    text_init(&t, a);
-    const PlanValue *val = &p->value[r->value];
-    const PlanStep *from = &p->step[r->from];
-    Uses u = uses_of(p, r->value, false, r->from + 1, r->to);
-    if (from->run > 0)
-        text_add(&t, "it is computed again, for there is no room to keep it so long; ");
-    if (val->to_end && r->to == p->n_steps - 1) {
-        text_add(&t, val->role == ROLE_ACTIVATION ? "it is asked for when the entry ends"
-                                                  : "the caller reads it after the entry has run");
-        if (u.n == 0)
-            return t.at;
-        text_add(&t, "; before that ");
-    }
-    if (u.n == 0)
-        text_add(&t, "no later step reads it");
-    else
-        put_uses(&t, p, &u, "read");
-    return t.at;
-}
-
 static const char *pinned_reason(Arena *a, const Life *l)
 {
     Text t;
     text_init(&t, a);
     if (l->given)
         text_add(&t, "the caller reads it after the entry has run; ");
-    Uses read = uses_of(l->plan, l->value, false, 0, l->plan->n_steps - 1);
-    Uses written = uses_of(l->plan, l->value, true, 0, l->plan->n_steps - 1);
-    if (read.n > 0 || written.n == 0)
-        put_uses(&t, l->plan, &read, "read");
-    if (written.n > 0) {
-        text_add(&t, read.n > 0 ? "; " : "");
-        put_uses(&t, l->plan, &written, "write");
-    }
+    text_add(&t, "%s", report_pinned_reason(l->plan, l->value, a));
     return t.at;
 }
 
@@ -120,7 +47,7 @@ static void text_ranges(Text *t, Arena *a, const Life *l)
                  p->step[r->from].label, r->to, p->step[r->to].label, (long long)r->offset);
         if (taken[i] >= 0)
             text_add(t, ", in place of %s", p->value[p->range[taken[i]].value].name);
-        text_add(t, "\n    because %s\n", reason_of(a, p, r));
+        text_add(t, "\n    because %s\n", report_reason(p, r, a));
     }
 }
 
@@ -187,7 +114,7 @@ static void json_ranges(Text *t, Arena *a, const Life *l)
         text_add(t, ", \"offset\": %lld, ", (long long)r->offset);
         text_pair(t, "in_place_of", taken[i] >= 0 ? p->value[p->range[taken[i]].value].name : NULL);
         text_add(t, ", ");
-        text_pair(t, "reason", reason_of(a, p, r));
+        text_pair(t, "reason", report_reason(p, r, a));
         text_char(t, '}');
         first = false;
     }

@@ -49,11 +49,26 @@ static const char *picture(const Cli *c, Output *out)
     return t.at;
 }
 
+/* The entries in the order of main_plan(). */
+static const char *page(const Cli *c, Output *out)
+{
+    const Plan *plan[N_ENTRIES];
+    Text t;
+    text_init(&t, out->arena);
+    for (int e = 0; e < N_ENTRIES; e++)
+        plan[e] = out->plan[N_ENTRIES - 1 - e];
+    const char *title = arena_printf(out->arena, "gradc plan: %s", model_name(out->model));
+    plan_html(c->cx, title, plan, N_ENTRIES, &t);
+    return t.at;
+}
+
 static const char *text_of(const Cli *c, Output *out, const char *format)
 {
     bool json = strcmp(format, "json") == 0;
     if (strcmp(format, "svg") == 0)
         return picture(c, out);
+    if (strcmp(format, "html") == 0)
+        return page(c, out);
     return cli_has(c, OPT_PARETO) ? text_of_curves(c, out, json) : text_of_plans(c, out, json);
 }
 
@@ -82,7 +97,7 @@ static int refuse_others(const Cli *c)
 
 int command_plan(Cli *c)
 {
-    static const char *const known[] = {"text", "json", "svg"};
+    static const char *const known[] = {"text", "json", "svg", "html"};
     Arena arena = {0};
     Output out = {.arena = &arena};
     const char *format;
@@ -95,7 +110,9 @@ int command_plan(Cli *c)
         return plan_placement(c);
     if (cli_has(c, OPT_PARETO) && cli_has(c, OPT_BUDGET))
         return usage_error(c, "--pareto looks at many budgets, and takes no --budget");
-    status = show_format(c, known, 3, &format);
+    status = show_format(c, known, 4, &format);
+    if (status == EXIT_OK && cli_has(c, OPT_PARETO) && strcmp(format, "html") == 0)
+        return usage_error(c, "--pareto has no page: --format svg draws it");
     c->options.prove = true;
     if (status == EXIT_OK)
         status = compile_to(c, 2, &out);

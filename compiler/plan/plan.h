@@ -23,7 +23,6 @@ typedef struct PlanValue {
     bool to_end;    /* a result that is read after the last step */
     bool kept;      /* the model says so: it is never computed again */
     const Origin *origin;
-    const char *reason; /* why it is stored: "read by the backward pass of ...", for reports */
 } PlanValue;
 
 /* One store of a value, and its live range: steps from..to, inclusive. */
@@ -123,6 +122,9 @@ void plan_print(const Ctx *cx, const Plan *p, bool schedule, Text *to);
 void plan_json(const Ctx *cx, const Plan *p, Text *to);
 /* A picture: what is live at each step, by role, and the budget. */
 void plan_svg(const Plan *p, Text *to);
+/* One page that needs no other file: for each of n plans (NULL: left out) that picture, a map of
+ * the block over the steps, and tables of all values and steps, in which one can search. */
+void plan_html(const Ctx *cx, const char *title, const Plan *const *plan, int n, Text *to);
 
 /* Whether the entry runs in `budget_bytes` (0 or less: no limit).
  * fails: false, after reporting the budget (set at `at`, or NO_SPAN), the smallest that is found

@@ -288,8 +288,6 @@ static void put_largest(const Ctx *cx, const Plan *p, Text *to)
                  life_of(p, large[i].value, a), role_name(v->role), text_or(v->name, "?"));
         if (line != NULL)
             text_add(to, "  %s", line);
-        if (v->reason != NULL)
-            text_add(to, "  %s", v->reason);
         text_char(to, '\n');
     }
 }

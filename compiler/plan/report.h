@@ -14,4 +14,11 @@ const char *report_line(const Ctx *cx, const Origin *o, Arena *arena);
 /* The range that r takes its storage over from, or -1: the one before it there. */
 int32_t *report_taken(const Plan *p, Arena *arena);
 
+/* Why the value is stored through this range, or is pinned. */
+const char *report_reason(const Plan *p, const PlanRange *r, Arena *arena);
+const char *report_pinned_reason(const Plan *p, int32_t value, Arena *arena);
+
+/* Of a role, in pictures: "#4e79a7". */
+const char *report_color(Role role);
+
 #endif

@@ -96,7 +96,7 @@ static void put_value(const Ctx *cx, const Plan *p, int32_t v, Text *to)
     put_comma(to);
     text_pair(to, "line", report_line(cx, value->origin, to->arena));
     put_comma(to);
-    text_pair(to, "reason", value->reason);
+    put_bool(to, "kept", value->kept);
     text_add(to, "}");
 }
 
@@ -115,6 +115,8 @@ static void put_range(const Plan *p, int32_t r, int32_t taken, Text *to)
     put_int(to, "storage", range->storage);
     put_comma(to);
     put_int(to, "over", taken);
+    put_comma(to);
+    text_pair(to, "reason", report_reason(p, range, to->arena));
     text_add(to, "}");
 }
 

@@ -9,6 +9,11 @@ static const char *const color[N_ROLES] = {
     [ROLE_OUTPUT] = "#b07aa1",   [ROLE_WORKSPACE] = "#edc948", [ROLE_LANES] = "#d7b5a6",
     [ROLE_HANDLE] = "#bab0ac",   [ROLE_PADDING] = "#d3d3d3"};
 
+const char *report_color(Role role)
+{
+    return color[role];
+}
+
 /* By step and role: where the role's bytes end, on top of those before it. */
 static int64_t *stack_roles(const Plan *p, Arena *arena)
 {

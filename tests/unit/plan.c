@@ -266,7 +266,6 @@ static Plan *small_plan(void)
     int32_t loss = make_value(&m, "loss", ROLE_OUTPUT, 4);
     int32_t g = make_value(&m, "w.grad", ROLE_GRADIENT, 4000);
     m.value.at[loss].to_end = true;
-    m.value.at[r].reason = "read by the backward pass of loss";
     make_step(&m, "h: contract");
     m.step.at[0].lane_bytes = 4096;
     m.step.at[0].flops = 1e6;
@@ -354,8 +353,7 @@ static const char printed[] =
     "largest values\n"
     "        size               bytes          steps  role            value\n"
     "    3.00 MiB           3,145,728            0-1  activations     h\n"
-    "    3.00 MiB           3,145,728            1-3  activations     h.relu  read by the backward "
-    "pass of loss\n"
+    "    3.00 MiB           3,145,728            1-3  activations     h.relu\n"
     "    3.91 KiB               4,000         always  parameters      w\n"
     "    3.91 KiB               4,000            3-4  gradients       w.grad\n"
     "         4 B                   4            2-4  outputs         loss\n";
@@ -403,9 +401,10 @@ START_TEST(the_json_has_all_of_it)
         "\"frees\": [], \"workspace\": 0, ",
         "\"flops\": 1000000, \"bytes_moved\": 0, \"guarded\": false}",
         "    {\"name\": \"h.relu\", \"role\": \"activations\", \"bytes\": 3145728, ",
-        "\"reason\": \"read by the backward pass of loss\"}",
+        "\"line\": null, \"kept\": false}",
         "    {\"value\": 3, \"from\": 1, \"to\": 3, \"offset\": ",
-        "\"storage\": 0, \"over\": 0}",
+        "\"storage\": 0, \"over\": 0, \"reason\": \"steps 2 (step 2) and 3 (step 3) read it; to "
+        "compute it again would take 0.05 us\"}",
         "]\n}\n",
     };
     Text t;
@@ -416,6 +415,39 @@ START_TEST(the_json_has_all_of_it)
         at = strstr(at, part[i]);
         ck_assert_msg(at != NULL, "%s\nis not in\n%s", part[i], t.at);
     }
+}
+END_TEST
+
+START_TEST(the_page_has_all_of_it)
+{
+    static const char *const part[] = {
+        "<!DOCTYPE html>\n",
+        "<title>a &lt;b&gt; &amp; &quot;c&quot;</title>",
+        "<h2>entry step: 3263104 bytes, 5 steps</h2>",
+        "<svg ",
+        "</svg>\n",
+        " data-range=\"0\"><title>h, 3145728 bytes</title></rect>\n",
+        "<title>workspace of step 3</title>",
+        "<tr data-range=\"1\"><td>h.relu</td><td>activations</td><td class=\"n\">3145728</td>",
+        "<td>steps 2 (step 2) and 3 (step 3) read it; to compute it again would take 0.05 us</td>"
+        "<td>h</td></tr>",
+        "<td>w</td><td>parameters</td>",
+        "<td>it lives between calls; steps 0 (h: contract) and 4 (step 4) read it; step 4 (step 4) "
+        "writes it</td>",
+        "<td>h: contract</td><td class=\"n\">1</td><td class=\"n\">3158976</td>",
+        "</script>\n</body></html>\n",
+    };
+    Text t;
+    text_init(&t, &arena);
+    const Plan *plan[] = {NULL, small_plan()};
+    plan_html(NULL, "a <b> & \"c\"", plan, 2, &t);
+    const char *at = t.at;
+    for (size_t i = 0; i < sizeof part / sizeof *part; i++) {
+        at = strstr(at, part[i]);
+        ck_assert_msg(at != NULL, "%s\nis not on the page, or too early", part[i]);
+    }
+    ck_assert(strstr(t.at, "http://www.w3.org/2000/svg") != NULL); /* a name, not a file */
+    ck_assert(strstr(t.at, "src=") == NULL && strstr(t.at, "href=") == NULL);
 }
 END_TEST
 
@@ -462,6 +494,7 @@ Suite *suite_plan(void)
     tcase_add_test(c, the_text_is_for_people);
     tcase_add_test(c, lines_of_the_model_are_named);
     tcase_add_test(c, the_json_has_all_of_it);
+    tcase_add_test(c, the_page_has_all_of_it);
     tcase_add_test(c, a_budget_is_met_or_refused);
     suite_add_tcase(s, c);
     return s;
