@@ -10,7 +10,7 @@ missing=0
 codes=$(sed -n 's/^CODE(\([EW][0-9]*\).*/\1/p' compiler/base/codes.def)
 for code in $codes; do
     case " $inner " in *" $code "*) continue ;; esac
-    grep -rqw "$code" tests/golden/*/*.err tests/unit tests/stages || {
+    grep -rqw "$code" tests/golden/*/*.err tests/unit tests/run tests/stages || {
         echo "no test expects $code"
         missing=1
     }

@@ -131,6 +131,7 @@ int command_show(Cli *c);
 int command_plan(Cli *c);
 int plan_problem(Cli *c);   /* plan --problem */
 int plan_placement(Cli *c); /* plan --placement */
+int plan_diff(Cli *c);      /* plan --diff */
 int command_explain(Cli *c);
 int command_run(Cli *c);
 int command_train(Cli *c);

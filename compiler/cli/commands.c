@@ -14,6 +14,8 @@ const Command commands[] = {
      "  gradc plan mlp.model --entry step --format json\n"
      "  gradc plan mlp.model --budget 80% --entry step --format svg > memory.svg\n"
      "  gradc plan mlp.model --entry step --pareto\n"
+     "  gradc plan mlp.model --format html > memory.html\n"
+     "  gradc plan --diff before.json after.json\n"
      "  gradc plan --problem graph.json --budget 80% --json\n"
      "  gradc plan --placement buffers.csv --capacity 1MiB -o offsets.csv\n"},
     {"explain", "E0203 | nn.linear | M.model TENSOR",

@@ -184,6 +184,10 @@ static int check_operands(const Cli *c)
                                c->operand.at[0]);
         return EXIT_OK;
     }
+    if (cli_has(c, OPT_DIFF) && c->operand.n != 2)
+        return usage_error(c, "--diff needs two files, A.json and B.json");
+    if (cli_has(c, OPT_DIFF))
+        return EXIT_OK;
     if (c->operand.n < c->command->min_operands)
         return usage_error(c, "%s needs %s", c->command->name, c->command->operands);
     if (c->operand.n > c->command->max_operands)

@@ -75,9 +75,11 @@ static const char *text_of(const Cli *c, Output *out, const char *format)
 /* What is planned: an option for something else would be forgotten in silence. */
 static int refuse_others(const Cli *c)
 {
-    enum { MODEL = 1, PROBLEM = 2, PLACEMENT = 4 };
-    static const char *const of[] = {
-        [MODEL] = "a model", [PROBLEM] = "--problem", [PLACEMENT] = "--placement"};
+    enum { MODEL = 1, PROBLEM = 2, PLACEMENT = 4, DIFF = 8 };
+    static const char *const of[] = {[MODEL] = "a model",
+                                     [PROBLEM] = "--problem",
+                                     [PLACEMENT] = "--placement",
+                                     [DIFF] = "--diff"};
     static const struct {
         OptionId id;
         const char *name;
@@ -87,8 +89,12 @@ static int refuse_others(const Cli *c)
         {OPT_PLAN_IN, "plan-in", PROBLEM},       {OPT_OUT, "output", PROBLEM | PLACEMENT},
         {OPT_BUDGET, "budget", MODEL | PROBLEM}, {OPT_PARETO, "pareto", MODEL},
         {OPT_FORMAT, "format", MODEL},           {OPT_ENTRY, "entry", MODEL},
+        {OPT_PROBLEM, "problem", PROBLEM},       {OPT_DEFINE, "define", MODEL},
     };
-    int what = cli_has(c, OPT_PROBLEM) ? PROBLEM : cli_has(c, OPT_PLACEMENT) ? PLACEMENT : MODEL;
+    int what = cli_has(c, OPT_DIFF)        ? DIFF
+               : cli_has(c, OPT_PROBLEM)   ? PROBLEM
+               : cli_has(c, OPT_PLACEMENT) ? PLACEMENT
+                                           : MODEL;
     for (size_t i = 0; i < sizeof limited / sizeof *limited; i++)
         if (cli_has(c, limited[i].id) && !(limited[i].with & what))
             return usage_error(c, "--%s does not go with %s", limited[i].name, of[what]);
@@ -104,6 +110,8 @@ int command_plan(Cli *c)
     int status = refuse_others(c);
     if (status != EXIT_OK)
         return status;
+    if (cli_has(c, OPT_DIFF))
+        return plan_diff(c);
     if (cli_has(c, OPT_PROBLEM))
         return plan_problem(c);
     if (cli_has(c, OPT_PLACEMENT))
