@@ -67,6 +67,16 @@ static Sequence *cheapen(Planner *g, Sequence *s)
     return cheaper != NULL && cheaper->max_live <= s->arena ? smaller(g, s, cheaper) : s;
 }
 
+/* What comes near; more than one, for placing leaves holes. */
+static Sequence *least_segmented(Planner *g, Sequence *s)
+{
+    g->segmented = segmented(g->p, g->base, g->out);
+    for (int32_t i = 0; i < g->segmented.n; i++)
+        if (g->segmented.at[i]->max_live < s->arena)
+            s = smaller(g, s, g->segmented.at[i]);
+    return s;
+}
+
 Sequence *planner_least(Planner *g)
 {
     const Problem *p = g->p;
@@ -85,6 +95,7 @@ Sequence *planner_least(Planner *g)
                          .seed = (uint64_t)i};
         s = smaller(g, s, polish(p, i == 2 ? s : g->base, aim, g->out));
     }
+    s = least_segmented(g, s);
     s = squeeze(g, s, s->arena - most);
     return g->least = cheapen(g, s);
 }
@@ -152,7 +163,10 @@ static void climb(Planner *g, int64_t budget)
             continue;
         if (i % KEEP_EVERY == 0 || s == g->least)
             s = from_keep_sets(g, aim.budget, s);
-        if (s == g->least)
+        bool low = s == g->least;
+        for (int32_t k = 0; k < g->segmented.n; k++)
+            s = cheaper(s, g->segmented.at[k], aim.budget);
+        if (low)
             s = cheaper(s, polish(g->p, g->base, from_base(g, aim), g->out), aim.budget);
         g->rung[i] = cheaper(s, polish(g->p, s, aim, g->out), aim.budget);
     }

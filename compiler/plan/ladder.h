@@ -4,6 +4,7 @@
 
 #include "polish.h"
 #include "recompute.h"
+#include "segments.h"
 
 enum { MOST_RUNGS = 40 };
 
@@ -21,6 +22,7 @@ struct Planner {
     Arena *out;
     Sequence *base;             /* the given order, placed */
     Sequence *least;            /* the one with the smallest arena; NULL before it is looked for */
+    Segmented segmented;        /* found with the least */
     Sequence *rung[MOST_RUNGS]; /* from the least budget up, each no dearer than the last */
     Sequence *fit[MOST_RUNGS];  /* where placing leaves holes: one that has the rung's bytes */
     bool tried[MOST_RUNGS];     /* it has been placed */

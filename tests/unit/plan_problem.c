@@ -1,12 +1,14 @@
 /* Bare planning problems: reading, bounds and plans beside the optimum of small ones,
  * found by exhaustion; random ones at many budgets, all checked. */
 #include <check.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "plan/check_sequence.h"
 #include "plan/recompute.h"
+#include "plan/segments.h"
 
 /* A sanitizer build looks at a few of them. */
 static uint64_t problems(uint64_t normal)
@@ -609,6 +611,65 @@ START_TEST(reports_are_read_back)
 }
 END_TEST
 
+/* ---- segments ------------------------------------------------------------------------ */
+
+/* A chain of n nodes, and back: each reads what the one before has and its counterpart's. */
+static Problem *there_and_back(Arena *a, int32_t n)
+{
+    ProblemMake m = {.arena = a};
+    for (int32_t v = 0; v < 2 * n; v++) {
+        problem_node(&m, (ProblemNode){.name = "v", .cost = 1, .bytes = 1, .pure = true});
+        if (v > 0)
+            problem_input(&m, v - 1);
+        if (v >= n)
+            problem_input(&m, 2 * n - 1 - v);
+    }
+    return problem_end(&m, 0);
+}
+
+/* Two passes forward keep about 2 sqrt(n); what is found is a front of bytes and cost. */
+START_TEST(segments_of_a_chain)
+{
+    Arena a = {0};
+    for (int32_t n = 16; n <= 4096; n *= 4) {
+        Problem *p = there_and_back(&a, n);
+        Sequence *base = sequence_base(p, &a);
+        Segmented s = segmented(p, base, &a);
+        int64_t least = base->max_live;
+        double root = 2 * sqrt(n);
+        ck_assert_int_gt(s.n, 1);
+        for (int32_t i = 0; i < s.n; i++) {
+            least = s.at[i]->max_live < least ? s.at[i]->max_live : least;
+            ck_assert_int_le(s.at[i]->cost, 3 * n);
+            for (int32_t k = 0; k < i; k++)
+                ck_assert(s.at[k]->max_live > s.at[i]->max_live || s.at[k]->cost > s.at[i]->cost);
+        }
+        ck_assert_msg((double)least <= 1.25 * root + 4, "%d nodes: %d bytes", n, (int)least);
+    }
+    arena_free(&a);
+}
+END_TEST
+
+/* Nothing to cut, nothing that could run again, nothing at all. */
+START_TEST(segments_of_little)
+{
+    Arena a = {0};
+    ProblemMake none = {.arena = &a}, fixed = {.arena = &a};
+    Problem *p = problem_end(&none, 64);
+    ck_assert_int_eq(segmented(p, sequence_base(p, &a), &a).n, 0);
+    p = there_and_back(&a, 1);
+    ck_assert_int_eq(segmented(p, sequence_base(p, &a), &a).n, 0);
+    for (int32_t v = 0; v < 30; v++) {
+        problem_node(&fixed, (ProblemNode){.name = "v", .cost = 1, .bytes = 1, .keep = true});
+        if (v > 0)
+            problem_input(&fixed, v - 1);
+    }
+    p = problem_end(&fixed, 0);
+    ck_assert_int_eq(segmented(p, sequence_base(p, &a), &a).n, 0);
+    arena_free(&a);
+}
+END_TEST
+
 Suite *suite_plan_problem(void)
 {
     Suite *s = suite_create("plan_problem");
@@ -623,6 +684,8 @@ Suite *suite_plan_problem(void)
     tcase_add_loop_test(t, broken_plans_are_refused, 0, BROKEN);
     tcase_add_loop_test(t, broken_proofs_are_refused, 0, 11);
     tcase_add_test(t, reports_are_read_back);
+    tcase_add_test(t, segments_of_a_chain);
+    tcase_add_test(t, segments_of_little);
     suite_add_tcase(s, t);
     return s;
 }
