@@ -72,7 +72,7 @@ bool make_domain(Gen *g)
                : k == 4 ? 1 / at[i]
                         : 1 / (at[i] * at[i]);
     v.lo = fmin(y[0], y[1]), v.hi = fmax(y[0], y[1]);
-    return gen_let(g, v, arena_printf(g->body.arena, form[k], operand)) != NULL;
+    return gen_let(g, v, "%s", arena_printf(g->body.arena, form[k], operand)) != NULL;
 }
 
 /* ---- two values ------------------------------------------------------------------- */
@@ -330,6 +330,6 @@ bool make_integers(Gen *g)
     v.hi = fmax(magnitude(x) + magnitude(y), magnitude(x) * magnitude(y)), v.lo = -v.hi;
     if (v.hi > 1e6)
         return integer_division(g, x, *x);
-    return gen_let(g, v, arena_printf(g->body.arena, form[gen_int(g, 0, 6)], x->name, y->name)) !=
-           NULL;
+    return gen_let(g, v, "%s",
+                   arena_printf(g->body.arena, form[gen_int(g, 0, 6)], x->name, y->name)) != NULL;
 }
