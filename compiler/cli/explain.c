@@ -44,6 +44,7 @@ typedef struct Explain {
     Arena *arena;
     const char *name;
     VEC(Subject) subject;
+    VEC(Bound) bound;
     VEC(const char *) known; /* every name that could have been asked for */
 } Explain;
 
@@ -253,6 +254,15 @@ static void find_values(Explain *x)
         }
 }
 
+/* ---- bindings --------------------------------------------------------------------------- */
+
+static void note_binding(void *of, const char *name, Span statement, bool in_loop)
+{
+    Explain *x = of;
+    if (asked(x, name))
+        vec_push(x->arena, &x->bound, ((Bound){name, statement, in_loop}));
+}
+
 /* ---- all ---------------------------------------------------------------------------------------
  */
 
@@ -284,7 +294,8 @@ static int explain_tensor(Cli *c, const Output *out, const char *name)
     find_pinned(&x);
     find_given(&x);
     find_values(&x);
-    if (x.subject.n == 0) {
+    model_bindings(out->model, note_binding, &x);
+    if (x.subject.n == 0 && x.bound.n == 0) {
         put_near(&x, &t);
         say("the model has no tensor `%s`%s", name, t.at);
         return EXIT_INPUT;
@@ -294,6 +305,11 @@ static int explain_tensor(Cli *c, const Output *out, const char *name)
         if (c->cx->json && i > 0)
             text_add(&t, ", ");
         (c->cx->json ? subject_json : subject_text)(&t, x.arena, &x.subject.at[i]);
+    }
+    for (int i = 0; i < x.bound.n; i++) {
+        if (c->cx->json && x.subject.n + i > 0)
+            text_add(&t, ", ");
+        (c->cx->json ? bound_json : bound_text)(&t, c->cx, out, &x.bound.at[i]);
     }
     text_add(&t, c->cx->json ? "]\n" : "");
     fputs(t.at, stdout);

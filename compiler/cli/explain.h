@@ -24,6 +24,21 @@ typedef struct Subject {
     VEC(Life) life;
 } Subject;
 
+/* `name = value` in the model's file. */
+typedef struct Bound {
+    const char *name;
+    Span at;
+    bool in_loop;
+} Bound;
+
+/* What becomes of its value in each entry. */
+void bound_text(Text *t, const Ctx *cx, const Output *out, const Bound *b);
+void bound_json(Text *t, const Ctx *cx, const Output *out, const Bound *b);
+
+/* The ranges of a value of the plan: one line each, or a JSON array. */
+void ranges_text(Text *t, Arena *a, const Plan *p, int32_t value, int indent);
+void ranges_json(Text *t, Arena *a, const Plan *p, int32_t value);
+
 /* A paragraph, or a JSON object. What is made on the way is in `a`. */
 void subject_text(Text *t, Arena *a, const Subject *s);
 void subject_json(Text *t, Arena *a, const Subject *s);

@@ -35,19 +35,18 @@ static const char *life_reason(Arena *a, const Life *l)
 
 /* ---- text ------------------------------------------------------------------------------------ */
 
-static void text_ranges(Text *t, Arena *a, const Life *l)
+void ranges_text(Text *t, Arena *a, const Plan *p, int32_t value, int indent)
 {
-    const Plan *p = l->plan;
     const int32_t *taken = report_taken(p, a);
     for (int32_t i = 0; i < p->n_ranges; i++) {
         const PlanRange *r = &p->range[i];
-        if (r->value != l->value)
+        if (r->value != value)
             continue;
-        text_add(t, "    from step %d (%s) to step %d (%s), at byte %lld", r->from,
+        text_add(t, "%*sfrom step %d (%s) to step %d (%s), at byte %lld", indent, "", r->from,
                  p->step[r->from].label, r->to, p->step[r->to].label, (long long)r->offset);
         if (taken[i] >= 0)
             text_add(t, ", in place of %s", p->value[p->range[taken[i]].value].name);
-        text_add(t, "\n    because %s\n", report_reason(p, r, a));
+        text_add(t, "\n%*sbecause %s\n", indent, "", report_reason(p, r, a));
     }
 }
 
@@ -70,7 +69,7 @@ static void text_life(Text *t, Arena *a, const Life *l)
     }
     const PlanValue *val = &l->plan->value[l->value];
     text_add(t, val->bytes == 0 ? "it has no bytes\n" : "kept\n");
-    text_ranges(t, a, l);
+    ranges_text(t, a, l->plan, l->value, 4);
 }
 
 void subject_text(Text *t, Arena *a, const Subject *s)
@@ -97,15 +96,14 @@ void subject_text(Text *t, Arena *a, const Subject *s)
 /* ---- JSON -------------------------------------------------------------------------------------
  */
 
-static void json_ranges(Text *t, Arena *a, const Life *l)
+void ranges_json(Text *t, Arena *a, const Plan *p, int32_t value)
 {
-    const Plan *p = l->plan;
     const int32_t *taken = report_taken(p, a);
     bool first = true;
     text_add(t, "\"ranges\": [");
     for (int32_t i = 0; i < p->n_ranges; i++) {
         const PlanRange *r = &p->range[i];
-        if (r->value != l->value)
+        if (r->value != value)
             continue;
         text_add(t, "%s{\"from\": %d, ", first ? "" : ", ", r->from);
         text_pair(t, "from_label", p->step[r->from].label);
@@ -131,7 +129,7 @@ static void json_life(Text *t, Arena *a, const Life *l)
     text_pair(t, "reason", life_reason(a, l));
     text_add(t, ", ");
     if (l->plan != NULL)
-        json_ranges(t, a, l);
+        ranges_json(t, a, l->plan, l->value);
     else
         text_add(t, "\"ranges\": []");
     text_char(t, '}');

@@ -35,6 +35,10 @@ const char *model_name(const Model *m);
 const char *model_doc(const Model *m);
 const char *model_train_doc(const Model *m);
 const char *model_result_doc(const Model *m, const char *name);
+/* Every `name = value` of the model and of the functions and blocks of its file: the statement,
+ * and whether it stands in the body of a scan. */
+typedef void BindingFound(void *of, const char *name, Span statement, bool in_loop);
+void model_bindings(const Model *m, BindingFound *found, void *of);
 /* 64 hex digits of the model's and library's trees, the arguments, and what is pinned. */
 void model_hash(const Model *m, char hex[65]);
 

@@ -77,6 +77,7 @@ static void make_value(Lowering *lo, Level *l, Ref r)
                    .offset = -1,
                    .to_end = root != NULL,
                    .kept = o != NULL && o->memory == MEMORY_KEEP,
+                   .reverse = l->g->n_primal != 0 && r >= l->g->n_primal,
                    .origin = o};
     l->value[r] = add_value(lo, l, r, v);
 }

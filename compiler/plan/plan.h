@@ -22,6 +22,7 @@ typedef struct PlanValue {
     int64_t offset; /* pinned: given; else an output of place() */
     bool to_end;    /* a result that is read after the last step */
     bool kept;      /* the model says so: it is never computed again */
+    bool reverse;   /* of the reverse pass */
     const Origin *origin;
 } PlanValue;
 

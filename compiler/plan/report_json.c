@@ -97,6 +97,8 @@ static void put_value(const Ctx *cx, const Plan *p, int32_t v, Text *to)
     text_pair(to, "line", report_line(cx, value->origin, to->arena));
     put_comma(to);
     put_bool(to, "kept", value->kept);
+    put_comma(to);
+    put_bool(to, "reverse", value->reverse);
     text_add(to, "}");
 }
 

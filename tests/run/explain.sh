@@ -95,6 +95,39 @@ says 0 '"storage": "caller"' "$model" x --json
 says 0 '{"code": "E0203", "title": "sizes that*", "text": "In*"}' E0203 --json
 says 0 '{"name": "nn.linear", "text": "# x*"}' nn.linear --json
 
+# What the model binds: stored, computed where it is read, in the body of a loop.
+cat >"$scratch/b.model" <<'E1'
+model b(n = 4) {
+    input x : f32[n, n]
+    param w : f32[n, n] = ones
+    h = tanh(x @ w)
+    twice = h * 2
+    y, z = split(sin(twice) + h, 2)
+    s = scan row in y, s = zeros([n], f32) {
+        inner = exp(row * 0.1)
+        s = s + inner
+    }
+    loss sum(s) + sum(z)
+}
+E1
+says 0 "h: bound at $scratch/b.model:4
+  entry eval: inlined: it is computed where it is read
+  entry grad: stored
+    *tanh*, 64 bytes
+      from step 0 (contract_*) to step *, at byte *
+      because *; to compute it again would take *, of the reverse pass" "$scratch/b.model" h
+says 0 "twice: bound at $scratch/b.model:5
+  entry eval: inlined: it is computed where it is read
+  entry grad: *" "$scratch/b.model" twice
+says 0 "inner: bound at $scratch/b.model:8
+  entry eval: in the body of a loop" "$scratch/b.model" inner
+says 0 "s: bound at $scratch/b.model:7*s: bound at $scratch/b.model:9
+  entry eval: in the body of a loop" "$scratch/b.model" s
+says 0 '{"name": "h", "role": "binding", "line": "*b.model:4", "entries": [{"entry": "eval", "storage": "inlined", "values": []}, {"entry": "grad", "storage": "stored", "values": [{"name": "*", "bytes": 64, "reverse": false, "ranges": [{"from": 0, ' \
+    "$scratch/b.model" h --json
+says 0 '"storage": "inlined", "values": []}' "$scratch/b.model" twice --json
+says 1 "the model has no tensor \`twic\`; did you mean \`twice\`" "$scratch/b.model" twic
+
 # Whatever the plan names.
 "$gradc" plan examples/digits.model >"$scratch/plan"
 sed -n '/^lifetimes/,/^$/s/.*[0-9]  \([a-z][^ ,]*\).*/\1/p' "$scratch/plan" | sort -u >"$scratch/names"

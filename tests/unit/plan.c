@@ -401,7 +401,7 @@ START_TEST(the_json_has_all_of_it)
         "\"frees\": [], \"workspace\": 0, ",
         "\"flops\": 1000000, \"bytes_moved\": 0, \"guarded\": false}",
         "    {\"name\": \"h.relu\", \"role\": \"activations\", \"bytes\": 3145728, ",
-        "\"line\": null, \"kept\": false}",
+        "\"line\": null, \"kept\": false, \"reverse\": false}",
         "    {\"value\": 3, \"from\": 1, \"to\": 3, \"offset\": ",
         "\"storage\": 0, \"over\": 0, \"reason\": \"steps 2 (step 2) and 3 (step 3) read it; to "
         "compute it again would take 0.05 us\"}",
