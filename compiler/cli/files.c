@@ -19,7 +19,7 @@ typedef struct File {
 
 struct Files {
     Arena *arena;
-    int n;
+    int n; /* more than there is room for is refused by files_commit() */
     File file[MAX_FILES];
 };
 
@@ -38,7 +38,8 @@ Files *files_open(Arena *a)
 void files_add(Files *f, const char *path, const void *bytes, size_t n)
 {
     if (f->n < MAX_FILES)
-        f->file[f->n++] = (File){.path = path, .bytes = bytes, .n = n};
+        f->file[f->n] = (File){.path = path, .bytes = bytes, .n = n};
+    f->n++;
 }
 
 void files_abandon(void)
@@ -121,6 +122,10 @@ static bool is_twice(const Files *f, int i)
 
 int files_commit(Files *f)
 {
+    if (f->n > MAX_FILES) {
+        say("%d outputs are too many: %d is the most", f->n, MAX_FILES);
+        return EXIT_USAGE;
+    }
     for (int i = 0; i < f->n; i++)
         if (is_twice(f, i)) {
             say("%s: two outputs have this name", f->file[i].path);
