@@ -226,6 +226,7 @@ bool compile_program(Ctx *cx, const Options *o, Output *out)
             continue;
         l[e] = lower_plan(cx, p, c[e], model_pinned(out->model), entry_name((EntryKind)e));
         out->plan[e] = lower_plan_of(l[e]);
+        out->plan[e]->cost = o->cost;
     }
     if (!compile_within(cx, o, out)) /* steps that run again          */
         return false;

@@ -63,6 +63,9 @@ int cli_integer(const Cli *c, OptionId id, int64_t otherwise, int64_t lo, int64_
 /* "512MiB", "1.5GiB", "4096". */
 bool parse_bytes(const char *s, int64_t *bytes);
 
+/* --cost: time, flops, or a file of `doctor --calibrate`; an exit status after a message. */
+int cli_cost(Cli *c);
+
 /* --budget ("min", "80%", "512MiB"; BUDGET_NONE if it is not given) and --plan-effort;
  * EXIT_USAGE after a message. */
 int cli_budget(const Cli *c, BudgetAsked *b, PlanEffort *effort);
@@ -114,6 +117,8 @@ typedef struct Session {
 /* Compiles operand 0, loads it and initialises a handle with --seed and --threads.
  * Returns an exit status, after a message unless EXIT_OK. */
 int session_open(Cli *c, Session *s, bool wants_grad);
+/* The same of a text, on one thread. */
+int session_open_text(Cli *c, Session *s, const char *name, const char *text);
 void session_close(Session *s);
 /* A message for a status of the model's entries. */
 int session_failed(const Session *s, const char *what, int status);
@@ -122,6 +127,7 @@ int session_failed(const Session *s, const char *what, int status);
 int show_format(const Cli *c, const char *const *known, int n, const char **format);
 const char *text_of_plans(const Cli *c, Output *out, bool json);
 
+const char *cpu_model(Arena *a); /* as the system names the processor */
 double now_ms(void);
 int64_t peak_rss_bytes(void);
 
@@ -139,6 +145,7 @@ int command_test(Cli *c);
 int command_bench(Cli *c);
 int command_inspect(Cli *c);
 int command_doctor(Cli *c);
+int doctor_calibrate(Cli *c); /* doctor --calibrate */
 int command_fmt(Cli *c);
 
 #endif

@@ -35,7 +35,9 @@ const Command commands[] = {
      "  gradc bench mlp.model --threads 2 --json\n"},
     {"inspect", "FILE", "what is in a weights, array or checkpoint file", command_inspect, 1, 1,
      "  gradc inspect w.safetensors\n"},
-    {"doctor", "", "what this machine has", command_doctor, 0, 0, "  gradc doctor\n"},
+    {"doctor", "", "what this machine has", command_doctor, 0, 0,
+     "  gradc doctor\n"
+     "  gradc doctor --calibrate -o machine.json\n"},
     {"fmt", "M.model", "canonical layout of a model", command_fmt, 1, 1,
      "  gradc fmt mlp.model -o mlp.model\n"},
 };

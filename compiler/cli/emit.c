@@ -75,7 +75,8 @@ int read_options(Cli *c)
                                 .threads_max = o->threads_max};
     if (target_find(o->target.target) == NULL)
         return usage_error(c, "there is no target `%s`; this gradc has: cpu", o->target.target);
-    return cli_budget(c, &o->budget, &o->effort);
+    status = cli_cost(c);
+    return status == EXIT_OK ? cli_budget(c, &o->budget, &o->effort) : status;
 }
 
 /* ---- build ------------------------------------------------------------------- */

@@ -142,7 +142,7 @@ int command_inspect(Cli *c)
 
 /* ---- doctor ---------------------------------------------------------------------- */
 
-static const char *cpu_model(Arena *a)
+const char *cpu_model(Arena *a)
 {
     FILE *f = fopen("/proc/cpuinfo", "r");
     char line[512];
@@ -162,6 +162,10 @@ static const char *cpu_model(Arena *a)
 
 int command_doctor(Cli *c)
 {
+    if (cli_has(c, OPT_CALIBRATE))
+        return doctor_calibrate(c);
+    if (cli_has(c, OPT_OUT))
+        return usage_error(c, "--output goes with --calibrate");
     Arena a = {0};
     cpu_set_t set;
     int n = sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : 1;

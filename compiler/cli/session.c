@@ -29,34 +29,24 @@ static int choose_threads(Cli *c, int64_t *threads)
 
 static int compile_session(Cli *c, Session *s)
 {
-    int status = read_source(c, c->operand.at[0], &s->source);
-    if (status != EXIT_OK)
-        return status;
     double start = now_ms();
     bool ok = compile(c->cx, s->source, &c->options, &s->out);
     if (ok)
         s->loaded = cpu_load(c->cx, &s->out.object, s->out.program->name);
-    status = finish(c, ok && s->loaded != NULL);
+    int status = finish(c, ok && s->loaded != NULL);
     s->compile_ms = now_ms() - start;
     if (status == EXIT_OK)
         s->model = loaded_model(s->loaded);
     return status;
 }
 
-int session_open(Cli *c, Session *s, bool wants_grad)
+/* Compiles s->source, and makes a handle. */
+static int open_compiled(Cli *c, Session *s, int64_t threads)
 {
-    memset(s, 0, sizeof *s);
-    s->out.arena = &s->arena;
-    int64_t threads = 1, seed;
-    int status = read_options(c);
+    int64_t seed;
+    int status = cli_integer(c, OPT_SEED, 0, 0, INT64_MAX, &seed);
     if (status == EXIT_OK)
-        status = choose_threads(c, &threads);
-    if (status == EXIT_OK)
-        status = cli_integer(c, OPT_SEED, 0, 0, INT64_MAX, &seed);
-    if (status != EXIT_OK)
-        return status;
-    c->options.entry[ENTRY_GRAD] = wants_grad;
-    status = compile_session(c, s);
+        status = compile_session(c, s);
     if (status != EXIT_OK)
         return status;
     gradc_options o = {.struct_size = sizeof o, .abi = GRADC_ABI, .seed = (uint64_t)seed};
@@ -82,6 +72,29 @@ int session_open(Cli *c, Session *s, bool wants_grad)
         return e.status == GRADC_MISMATCH ? EXIT_INPUT : EXIT_FILE;
     }
     return EXIT_OK;
+}
+
+int session_open(Cli *c, Session *s, bool wants_grad)
+{
+    int64_t threads = 1;
+    *s = (Session){.out = {.arena = &s->arena}};
+    int status = read_options(c);
+    if (status == EXIT_OK)
+        status = choose_threads(c, &threads);
+    if (status == EXIT_OK)
+        status = read_source(c, c->operand.at[0], &s->source);
+    c->options.entry[ENTRY_GRAD] = wants_grad;
+    return status == EXIT_OK ? open_compiled(c, s, threads) : status;
+}
+
+int session_open_text(Cli *c, Session *s, const char *name, const char *text)
+{
+    *s = (Session){.out = {.arena = &s->arena}};
+    int status = read_options(c);
+    if (status != EXIT_OK)
+        return status;
+    s->source = source_add(c->cx, name, text, strlen(text), false);
+    return open_compiled(c, s, 1);
 }
 
 int session_failed(const Session *s, const char *what, int status)

@@ -71,6 +71,17 @@ typedef struct PlanBudget {
     const PlanStep *impossible_at;
 } PlanBudget;
 
+/* What steps take: the longer of computing and moving bytes, and a call. */
+typedef struct CostModel {
+    double flops, bytes; /* in a ns; bytes 0: moving them takes no time */
+    double call;         /* ns */
+} CostModel;
+
+/* A machine that is the same everywhere, so that plans do not depend on where they are made. */
+extern const CostModel cost_time;
+/* A flop takes a ns, and nothing else takes time. */
+extern const CostModel cost_flops;
+
 typedef struct Plan {
     Arena *arena;
     const char *entry;
@@ -87,6 +98,7 @@ typedef struct Plan {
     int64_t peak;      /* bytes of the block that the entry needs */
     int32_t peak_step; /* the first step at which live_peak is reached */
     PlanBudget budget;
+    const CostModel *cost; /* NULL: cost_time */
 } Plan;
 
 /* Live ranges, frees and shared storage of the given order of steps; lane_bytes (at least
@@ -111,10 +123,9 @@ const char *plan_check(const Plan *p, Arena *scratch);
  * what is live at that step; p->peak less live_peak are holes. */
 void plan_by_role(const Plan *p, int32_t step, int64_t bytes[N_ROLES]);
 
-/* What a step is predicted to take, in nanoseconds of a machine that is the same everywhere,
- * so that plans do not depend on where they are made; and all steps, with those that run
- * again or without. */
-int64_t plan_step_cost(const PlanStep *s);
+/* What a step is predicted to take, in nanoseconds of the plan's machine; and all steps, with
+ * those that run again or without. */
+int64_t plan_step_cost(const Plan *p, const PlanStep *s);
 int64_t plan_cost(const Plan *p, bool with_again);
 
 /* Text: schedule with lifetimes, peak by role, the ten largest values; the JSON

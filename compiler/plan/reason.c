@@ -50,7 +50,7 @@ static void put_price(Text *t, const Plan *p, const PlanRange *r, const Uses *u)
         text_add(t, "; the model keeps it");
     else if (u->n > 0 && u->last > r->from + 1)
         text_add(t, "; to compute it again would take %.2f us",
-                 (double)plan_step_cost(&p->step[r->from]) / 1000);
+                 (double)plan_step_cost(p, &p->step[r->from]) / 1000);
 }
 
 const char *report_reason(const Plan *p, const PlanRange *r, Arena *arena)

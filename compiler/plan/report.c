@@ -292,11 +292,14 @@ static void put_largest(const Ctx *cx, const Plan *p, Text *to)
     }
 }
 
-int64_t plan_step_cost(const PlanStep *s)
+const CostModel cost_time = {.flops = 50, .bytes = 20, .call = 50};
+const CostModel cost_flops = {.flops = 1};
+
+int64_t plan_step_cost(const Plan *p, const PlanStep *s)
 {
-    const double flops = 50, bytes = 20, call = 50; /* per ns, per ns, ns */
-    double compute = s->flops / flops, move = s->bytes_moved / bytes;
-    return (int64_t)((compute > move ? compute : move) + call);
+    const CostModel *m = p->cost != NULL ? p->cost : &cost_time;
+    double compute = s->flops / m->flops, move = m->bytes > 0 ? s->bytes_moved / m->bytes : 0;
+    return (int64_t)((compute > move ? compute : move) + m->call);
 }
 
 int64_t plan_cost(const Plan *p, bool with_again)
@@ -306,7 +309,7 @@ int64_t plan_cost(const Plan *p, bool with_again)
         return p->budget.cost_once;
     for (int32_t s = 0; s < p->n_steps; s++)
         if (with_again || p->step[s].run == 0)
-            sum += plan_step_cost(&p->step[s]);
+            sum += plan_step_cost(p, &p->step[s]);
     return sum;
 }
 

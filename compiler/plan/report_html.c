@@ -180,7 +180,7 @@ static void put_steps(const Ctx *cx, const Plan *p, Text *to)
         put_cell(to, step->label);
         put_number(to, step->run + 1);
         put_number(to, live[s]);
-        put_number(to, plan_step_cost(step));
+        put_number(to, plan_step_cost(p, step));
         text_add(to, "<td class=\"n\">%.0f</td>", step->flops);
         put_cell(to, report_line(cx, step->origin, to->arena));
         text_add(to, "</tr>\n");

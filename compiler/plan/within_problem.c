@@ -91,7 +91,7 @@ static ProblemNode node_of(const Steps *st, int32_t node)
     ProblemNode n = {.name = node == st->update ? "update" : st->p->step[node].label};
     n.pure = node != st->update && !changes_pinned(st, node) && !is_kept(st, node);
     for (int32_t s = node; s < end_of(st, node); s++)
-        n.cost += plan_step_cost(&st->p->step[s]);
+        n.cost += plan_step_cost(st->p, &st->p->step[s]);
     for (int32_t i = 0; node != st->update && i < st->p->step[node].n_writes; i++)
         n.keep = n.keep || st->p->value[st->p->step[node].write[i]].to_end;
     return n;
