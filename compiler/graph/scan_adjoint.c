@@ -181,6 +181,19 @@ static Place place_arg(const Reverse *v, Ref r)
     return (Place){is_sequence(v, i) ? SEQUENCE : SAME, i};
 }
 
+/* In the reverse pass of training alone: a gradient that the model takes itself is part of the
+ * forward pass, and has the same order of sums with the word as without. */
+static bool is_asked_again(const Reverse *v, Ref r)
+{
+    const Origin *o = node(v->body, r)->origin;
+    if (o == NULL || o->memory != MEMORY_RECOMPUTE)
+        return false;
+    for (const Graph *at = v->g; at != NULL; at = at->outer)
+        if (at->n_primal != 0)
+            return true;
+    return false;
+}
+
 /* requires: the reverse body reads r. A node of the reverse is moved; so is the pick
  * of a value that an inner scan has stacked since, unless the scan is the body's own. */
 static Place find_place(const Reverse *v, Ref r)
@@ -191,8 +204,7 @@ static Place find_place(const Reverse *v, Ref r)
     bool picks_primal = op_of(b, r) == OP_pick && arg(b, r, 0) < v->own;
     if (!v->varies[r] || (r >= v->own && !picks_primal))
         return (Place){COPIED, 0};
-    const Origin *o = node(b, r)->origin;
-    bool again = v->is.lean || (o != NULL && o->memory == MEMORY_RECOMPUTE);
+    bool again = v->is.lean || is_asked_again(v, r);
     return (Place){again || is_wide_view(b, r) ? COPIED : RESIDUAL, -1};
 }
 

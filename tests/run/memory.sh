@@ -141,6 +141,43 @@ verdict $? "a scan is not cut"
 ! "$gradc" plan "$scratch/kept.model" --budget min | grep -q 'scans are cut into runs'
 verdict $? "a scan is cut, though \`keep\` stands in it"
 
+# Where the model itself takes a gradient through a scan, its sums have the same order.
+cat >"$scratch/second.model" <<'E1'
+use nn
+block stage(x, c) {
+    y = relu(nn.batch_norm(nn.conv2d(x, c, 3, padding = 1) as conv) as bn)
+    recompute z = nn.max_pool2d(y, 2)
+    return nn.dropout(z, 0.2)
+}
+model second(batch = 4) {
+    input x : f32[batch, 3, 8, 8] with grad
+    input label : i32[batch] in 0..4
+    recompute h = stage(x, 6) as s1
+    keep g = stage(h, 8) as s2
+    rows = transpose(reshape(g, [batch, 8, 4]), [2, 0, 1])
+    recompute r = scan row in rows, r = zeros([batch, 8], f32) {
+        keep q = nn.linear(r, 8) as cell
+        r = tanh(row + q)
+        recompute p = sigmoid(r * 2)
+        r = r * p
+    }
+    logits = nn.linear(r, 4) as head
+    gx = grad(mean(nn.cross_entropy(logits, label)), h)
+    recompute penalty = sum(gx^2)
+    loss mean(nn.cross_entropy(logits, label)) + 0.1 * penalty
+}
+train second {
+    optimizer adam(lr = 1e-2)
+    accumulate 2
+}
+E1
+sed -e 's/recompute //' -e 's/keep //' "$scratch/second.model" >"$scratch/bare.model"
+same bare second
+for name in second bare; do
+    sed -i.old '/accumulate/d' "$scratch/$name.model"
+done
+same bare second --budget min
+
 # What is kept makes no room, and is named where there is too little.
 layers all 'keep h = nn.block(h, 4, rate = 0.1) as h[i]'
 least=$("$gradc" plan "$scratch/all.model" --budget 1MiB 2>&1 >/dev/null |

@@ -153,7 +153,7 @@ static int demands(Sum *s, const Run *r)
     int rare = rare_ops(s, 50), failed = 0;
     printf(
         "%d models within a budget, %d steps that run again there; %d with scans cut into runs;\n"
-        "%d models whose step is off its definition, where argmax chose by rounding;\n",
+        "%d models whose step is off its definition by roundings alone;\n",
         s->budgets, s->again, s->cut, s->ties);
     printf("%d models, median of %d ops, scan in %d; %d quotients, %d redrawn; NaN met in %d;\n"
            "worst error of forward mode %.2e of what is allowed, of quotients %.2e\n",
@@ -166,7 +166,7 @@ static int demands(Sum *s, const Run *r)
     if (r->demand && s->quotients * 10 < s->models * 9)
         failed++, printf("FAILED: quotients in fewer than nine tenths\n");
     if (r->demand && s->ties * 20 > s->models)
-        failed++, printf("FAILED: argmax chose by rounding in more than a twentieth\n");
+        failed++, printf("FAILED: roundings decide in more than a twentieth\n");
     if (r->demand && rare > 0)
         failed++, printf("FAILED: %d ops used fewer than 50 times\n", rare);
     return failed;

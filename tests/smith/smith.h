@@ -61,7 +61,8 @@ typedef struct Verdict {
     int32_t failed_steps;   /* that met NaN, as they should */
     int32_t budgets, again; /* compiled within one; steps that run again there */
     int32_t cut;            /* with scans that are cut into runs */
-    int32_t ties;           /* steps that are off their definition where argmax chose by rounding */
+    int32_t
+        ties; /* steps that are off their definition where an argmax, or all, is up to rounding */
     double worst_forward, worst_quotient;
 } Verdict;
 
