@@ -17,9 +17,9 @@ typedef struct Options {
     BudgetAsked budget; /* of the whole block */
     PlanEffort effort;
     const CostModel *cost; /* of steps; NULL: cost_time */
-    bool prove;          /* what the budget costs at the least */
-    int32_t scan_levels; /* scans are cut into runs, so deep: split_scans() */
-    int32_t threads_max; /* lanes that the block has scratch for */
+    bool prove;            /* what the budget costs at the least */
+    int32_t scan_levels;   /* scans are cut into runs, so deep: split_scans() */
+    int32_t threads_max;   /* lanes that the block has scratch for */
     TargetOptions target;
 } Options;
 
