@@ -38,7 +38,6 @@ typedef struct Group {
     Ref main;   /* its shape gives the loops */
     VEC(GroupOut) out;
     VEC(Ref) private; /* stored nodes that only this group reads: they need no memory */
-    uint64_t place;   /* GROUP_CONTRACT: where the epilogue reads the sum; 0: nowhere yet */
     bool guarded;     /* nothing but guarded assignments depends on it */
     bool copies;      /* its outs are in memory already: they only go to a slot */
     Kernel *kernel;

@@ -242,44 +242,6 @@ static bool covers(const Kernel *k, const KAff *index, int64_t dim)
     return k_aff_range(k, index, &lo, &hi) && lo == 0 && hi == dim - 1;
 }
 
-/* Equal for equal indices over the axes of a result, whosever trace it is; 0: it has others. */
-static uint64_t place_of(const Trace *t, const Request *q, const Type *type)
-{
-    uint64_t place = 1;
-    for (int a = 0; a < type->rank; a++) {
-        uint64_t at = (uint64_t)q->idx[a].base;
-        for (int j = 0; type->dim[a] != 1 && j < q->idx[a].n; j++) {
-            uint64_t loop = 0;
-            for (int x = 0; x < t->n_axes; x++)
-                for (int f = 0; f < t->axis[x].n; f++)
-                    if (t->axis[x].loop[f] == q->idx[a].t[j].v)
-                        loop = hash_mix((uint64_t)(x * MAX_FACTORS + f) + 1);
-            if (loop == 0)
-                return 0;
-            at += loop * (uint64_t)q->idx[a].t[j].coef;
-        }
-        place = hash_mix(place + (type->dim[a] != 1 ? at : 0));
-    }
-    return place | 1;
-}
-
-/* Where r reads the sum of the contraction: 0 nowhere; false if it reads it at two places, of
- * which an epilogue has one. */
-static bool find_place(const Build *b, const Group *gr, const Trace *t, uint64_t *place)
-{
-    *place = 0;
-    for (int i = 0; i < t->request.n; i++) {
-        const Request *q = &t->request.at[i];
-        if (q->ref != gr->anchor)
-            continue;
-        uint64_t at = place_of(t, q, type_of(b->g, q->ref));
-        if (at == 0 || (*place != 0 && *place != at))
-            return false;
-        *place = at;
-    }
-    return true;
-}
-
 /* May r be computed in the epilogue of a contraction: element by element at the
  * place of the sum? */
 static bool joins_epilogue(Build *b, Ref r, Group *gr, const Trace *t)
@@ -296,9 +258,6 @@ static bool joins_epilogue(Build *b, Ref r, Group *gr, const Trace *t)
         !(type_of(g, r)->rank == type_of(g, gr->main)->rank &&
           memcmp(type_of(g, r)->dim, type_of(g, gr->main)->dim,
                  sizeof(int64_t) * (size_t)type_of(g, r)->rank) == 0))
-        return false;
-    uint64_t place;
-    if (!find_place(b, gr, t, &place) || (place != 0 && gr->place != 0 && place != gr->place))
         return false;
     for (int i = 0; i < t->request.n; i++) {
         const Request *q = &t->request.at[i];
@@ -382,14 +341,9 @@ static void place_node(Build *b, Ref r, int32_t slot)
     int host = -1;
     if (kind != OP_CONTRACT && kind != OP_OPAQUE && kind != OP_SCAN && !b->alone[r])
         host = find_host(b, r);
-    if (host >= 0) {
-        Group *gr = &b->c->group.at[host];
-        uint64_t place = 0;
-        if (gr->kind == GROUP_CONTRACT && gr->place == 0 &&
-            find_place(b, gr, trace_of(b, r), &place))
-            gr->place = place;
+    if (host >= 0)
         join(b, r, slot, host);
-    } else
+    else
         b->c->group_of[r] = new_group(b, r, slot);
     note_node(b, r, b->c->group_of[r]);
 }

@@ -310,7 +310,8 @@ static bool map_has(const Attr *map, int index)
     return false;
 }
 
-/* Where the main node wants the sum: the contraction's indices over the loops. */
+/* Where the main node and all results want the sum: the contraction's indices over the loops,
+ * the same for all, for an epilogue has one element. */
 static Trouble con_trace(ConBuild *b)
 {
     const Graph *g = b->c->g;
@@ -323,9 +324,14 @@ static Trouble con_trace(ConBuild *b)
     b->e.tracing = true;
     b->e.sum_of = b->con;
     b->e.sum = k_const(k, type_of(g, b->con)->dtype, 0);
-    KAff idx[MAX_RANK];
-    nest_index(&b->nest, type_of(g, b->gr->main), idx);
-    elem_at(&b->e, b->gr->main, idx);
+    for (int i = -1; i < b->gr->out.n; i++) {
+        KAff idx[MAX_RANK];
+        Ref r = i < 0 ? b->gr->main : b->gr->out.at[i].ref;
+        if (i >= 0 && (r == b->con || r == b->gr->main))
+            continue;
+        nest_index(&b->nest, type_of(g, r), idx);
+        elem_at(&b->e, r, idx);
+    }
     if (b->e.trouble != FINE)
         return b->e.trouble;
     bool found = false;
