@@ -177,7 +177,7 @@ bool compile_graphs(Ctx *cx, int32_t source, const Options *o, bool primal_only,
         EntryKind e = order[i];
         if (!is_asked_for(o, out->model, e))
             continue;
-        if (!entry_graph(cx, e, primal_only, o->scan_levels, out))
+        if (!entry_graph(cx, e, primal_only, o->form.scan_levels, out))
             return false;
     }
     return true;

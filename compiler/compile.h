@@ -9,6 +9,11 @@
 #include "plan/plan.h"
 #include "target/target.h"
 
+/* Fewer bytes for more time: one of the programs that compute the same. */
+typedef struct Form {
+    int32_t scan_levels; /* scans are cut into runs, so deep: split_scans() */
+} Form;
+
 typedef struct Options {
     const char *model;    /* of several in a file; NULL: the last */
     const Define *define; /* -D name=value */
@@ -18,7 +23,7 @@ typedef struct Options {
     PlanEffort effort;
     const CostModel *cost; /* of steps; NULL: cost_time */
     bool prove;            /* what the budget costs at the least */
-    int32_t scan_levels;   /* scans are cut into runs, so deep: split_scans() */
+    Form form;             /* without a budget; with one, where compile_planned() begins */
     int32_t threads_max;   /* lanes that the block has scratch for */
     TargetOptions target;
 } Options;
@@ -34,6 +39,7 @@ typedef struct Output {
     int64_t budget;    /* in bytes, 0: none */
     bool over;         /* every step run once needs more than the budget */
     bool has_runs;     /* scans can be cut into runs */
+    bool has_forms;    /* other forms are to be tried */
 } Output;
 
 enum { N_ENTRIES = 4 };
@@ -52,9 +58,9 @@ bool compile_program(Ctx *cx, const Options *o, Output *out);
  * fails: false, after reporting the entry that needs more. */
 bool compile_within(Ctx *cx, const Options *o, Output *out);
 
-/* compile_graphs() and compile_program(). Where a budget asks for it, scans are cut into runs, as
- * deep as is cheapest; the plan of a depth does not depend on the budget, so that more bytes never
- * cost more time. */
+/* compile_graphs() and compile_program(). Where a budget asks for it, in the form that is the
+ * cheapest of those that fit; which forms there are does not depend on the budget, so that more
+ * bytes never cost more time. */
 bool compile_planned(Ctx *cx, int32_t source, const Options *o, Output *out);
 
 /* The program that `gradc test` takes differences of: `grad` is the model's own; `step`

@@ -420,7 +420,7 @@ static bool compiled(Bench *b, const char *text, BudgetAsked budget, int32_t lev
 {
     int32_t source = source_add(&b->cx, "smith.model", text, strlen(text), false);
     Options o = {.entry = {true, true, true, true}, .threads_max = 8, .budget = budget};
-    o.scan_levels = levels;
+    o.form.scan_levels = levels;
     o.prove = true;
     o.target = (TargetOptions){.target = "cpu", .threads_max = 8, .no_lines = true};
     bool ok = compile(&b->cx, source, &o, &b->out) && b->cx.n_errors == 0;
