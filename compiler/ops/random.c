@@ -1,10 +1,11 @@
 /* Random numbers: philox of (seed, key) at counter (element, step). A draw depends on
  * nothing else: neither order, nor threads, nor recomputation change it. The key is an
- * operand, so that the draws of all layers have one kernel.
+ * operand, so that the draws of all layers have one kernel. Elements are numbered in their
+ * order, or as a fourth operand says: of a part of a draw, as in the whole of it.
  * source: Salmon et al., Parallel random numbers: as easy as 1, 2, 3 (2011). */
 #include "../graph/op.h"
 
-enum { SEED, STEP, KEY, N_OPERANDS };
+enum { SEED, STEP, KEY, ELEMENT };
 #define RANDOM_ATTRS                                                                               \
     {                                                                                              \
         {"dtype", ATTR_DTYPE},                                                                     \
@@ -17,11 +18,20 @@ enum { SEED, STEP, KEY, N_OPERANDS };
 
 static bool random_shape(Shape *s)
 {
-    for (int i = 0; i < N_OPERANDS; i++)
+    if (s->n_args != ELEMENT && s->n_args != ELEMENT + 1)
+        return shape_error(s, E0223, "`%s` takes seed, step, key, and numbers of elements or none",
+                           op_word(s->op));
+    for (int i = 0; i < ELEMENT; i++)
         if (shape_arg(s, i)->rank != 0 || shape_arg(s, i)->dtype != I64)
             return shape_error(s, E0221, "`%s` takes seed, step and key as i64, not %s",
                                op_word(s->op), shape_text(s, i));
-    return shape_declared(s);
+    if (!shape_declared(s))
+        return false;
+    Type number = s->type;
+    number.dtype = I64;
+    return s->n_args == ELEMENT || type_same(shape_arg(s, ELEMENT), &number) ||
+           shape_error(s, E0220, "elements of `%s` are numbered by %s, not %s", op_word(s->op),
+                       type_text(&s->g->cx->perm, &number), shape_text(s, ELEMENT));
 }
 
 static bool bits_shape(Shape *s)
@@ -40,18 +50,27 @@ static bool real_shape(Shape *s)
                                                         op_word(s->op), dtype_name(s->type.dtype));
 }
 
+/* The number of the element in the draw. */
+static Val element(Elem *e, Ref n, const KAff *idx)
+{
+    const Graph *g = elem_graph(e);
+    if (node(g, n)->n_args > ELEMENT)
+        return elem_at(e, arg(g, n, ELEMENT), idx);
+    KAff number = k_aff(0);
+    int64_t stride = 1;
+    for (int i = rank(g, n) - 1; i >= 0; i--) {
+        number = k_aff_add(number, k_aff_scale(idx[i], stride));
+        stride *= dim(g, n, i);
+    }
+    return k_index(elem_kernel(e), I64, number);
+}
+
 /* 32 bits of the element; stream: 0, or SECOND. */
 static Val bits(Elem *e, Ref n, const KAff *idx, uint64_t stream)
 {
     const Graph *g = elem_graph(e);
     Kernel *k = elem_kernel(e);
-    const Type *t = type_of(g, n);
-    KAff element = k_aff(0), none[1] = {{0}};
-    int64_t stride = 1;
-    for (int i = t->rank - 1; i >= 0; i--) {
-        element = k_aff_add(element, k_aff_scale(idx[i], stride));
-        stride *= t->dim[i];
-    }
+    KAff none[1] = {{0}};
     Val seed = elem_at(e, arg(g, n, SEED), none);
     Val step = elem_at(e, arg(g, n, STEP), none);
     Val key = elem_at(e, arg(g, n, KEY), none);
@@ -62,8 +81,8 @@ static Val bits(Elem *e, Ref n, const KAff *idx, uint64_t stream)
         Val other = k_const_int(k, I64, (int64_t)stream);
         mixed = k_binary(k, KI_XOR, mixed, other);
     }
-    Val counter = k_index(k, I64, element);
-    return k_random(k, mixed, counter, step);
+    Val number = element(e, n, idx);
+    return number == 0 ? 0 : k_random(k, mixed, number, step);
 }
 
 /* (bits >> 8) * 2^-24: each of them is a float, below 1. */
@@ -125,39 +144,43 @@ static const char no_floats[] = "a draw depends on the seed, the step and its pl
 
 const Op op_random_bits = {
     .name = "random_bits",
-    .n_args = N_OPERANDS,
+    .n_args = -1,
     .kind = OP_VIEW,
     .attrs = RANDOM_ATTRS,
     .shape = bits_shape,
     .elem = bits_elem,
     .nondiff = no_floats,
-    .doc = "32 random bits for each element, keyed by (seed, step, key, element).",
-    .example = "random_bits(i64, i64, i64, dtype = i32, shape = [2,3])",
+    .doc = "32 random bits for each element, keyed by (seed, step, key, element). A fourth operand "
+           "numbers the elements of a part of a draw as in the whole one.",
+    .example = "random_bits(i64, i64, i64, dtype = i32, shape = [2,3]); "
+               "random_bits(i64, i64, i64, i64[2,3], dtype = i32, shape = [2,3])",
     .source = "Salmon et al., Parallel random numbers: as easy as 1, 2, 3 (2011)",
 };
 
 const Op op_uniform = {
     .name = "uniform",
-    .n_args = N_OPERANDS,
+    .n_args = -1,
     .kind = OP_VIEW,
     .attrs = RANDOM_ATTRS,
     .shape = real_shape,
     .elem = uniform_elem,
     .nondiff = no_floats,
     .doc = "Uniform multiples of 2^-24 in [0, 1); f16 and bf16 round them, and may give 1.",
-    .example = "uniform(i64, i64, i64, dtype = f32, shape = [2,3])",
+    .example = "uniform(i64, i64, i64, dtype = f32, shape = [2,3]); "
+               "uniform(i64, i64, i64, i64[2,3], dtype = f32, shape = [2,3])",
     .source = "Salmon et al., Parallel random numbers: as easy as 1, 2, 3 (2011)",
 };
 
 const Op op_normal = {
     .name = "normal",
-    .n_args = N_OPERANDS,
+    .n_args = -1,
     .kind = OP_VIEW,
     .attrs = RANDOM_ATTRS,
     .shape = real_shape,
     .elem = normal_elem,
     .nondiff = no_floats,
     .doc = "Normal with mean 0 and deviation 1, from two draws of 24 bits: none is beyond 5.8.",
-    .example = "normal(i64, i64, i64, dtype = f32, shape = [2,3])",
+    .example = "normal(i64, i64, i64, dtype = f32, shape = [2,3]); "
+               "normal(i64, i64, i64, i64[2,3], dtype = f32, shape = [2,3])",
     .source = "Box & Muller, A note on the generation of random normal deviates (1958)",
 };

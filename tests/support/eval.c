@@ -142,6 +142,8 @@ static double unit(uint32_t bits)
 
 static double random_element(const Eval *e, Ref n, int64_t i)
 {
+    if (node(e->g, n)->n_args > 3) /* the elements have other numbers */
+        i = (int64_t)e->value[arg(e->g, n, 3)].x[i];
     uint32_t bits = draw(e, n, i, 0);
     switch (op_of(e->g, n)) {
     case OP_random_bits:
