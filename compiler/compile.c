@@ -120,10 +120,11 @@ static bool play_again(Graph **g)
 
 /* The graph of one entry, from the tree to forward, backward and update. `all` owns it
  * from the start, so that a failure leaves nothing behind. */
-static bool entry_graph(Ctx *cx, EntryKind e, bool primal_only, int32_t levels, Output *all)
+static bool entry_graph(Ctx *cx, const Options *o, EntryKind e, bool primal_only, Output *all)
 {
     Model *m = all->model;
     Graph **out = &all->graph[e];
+    const int room = room_for_scans(m);
     Graph *g = *out = build(cx, m, e); /* tree -> primal graph             */
     if (g == NULL)
         return false;
@@ -132,12 +133,19 @@ static bool entry_graph(Ctx *cx, EntryKind e, bool primal_only, int32_t levels, 
         return false;
     if (!loops_fit(g))
         return false;
+    if (chunk_rows(out, o->chunk_from, room)) /* wide values, some rows at a time */
+        simplify(cx, g = *out);
+    if (o->budget.kind != BUDGET_NONE && can_chunk_parts(g, FEW_PARTS, room))
+        all->has_parts = true;
+    if (chunk_parts(out, o->form.parts, room)) /* fewer bytes, more time */
+        simplify(cx, g = *out);
     if (e == ENTRY_INIT || e == ENTRY_EVAL || primal_only) {
         own_results(g);
         return true;
     }
     all->has_runs = all->has_runs || can_split_scans(g, room_for_scans(m));
-    if (levels > 0 && cut_scans(m, levels, out)) /* fewer bytes, more time           */
+    if (o->form.scan_levels > 0 &&
+        cut_scans(m, o->form.scan_levels, out)) /* fewer bytes, more time */
         simplify(cx, g = *out);
     if (!vjp(cx, g, model_pinned(m))) /* append the reverse graph         */
         return false;                 /* an op has no derivative          */
@@ -177,7 +185,7 @@ bool compile_graphs(Ctx *cx, int32_t source, const Options *o, bool primal_only,
         EntryKind e = order[i];
         if (!is_asked_for(o, out->model, e))
             continue;
-        if (!entry_graph(cx, e, primal_only, o->form.scan_levels, out))
+        if (!entry_graph(cx, o, e, primal_only, out))
             return false;
     }
     return true;

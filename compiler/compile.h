@@ -12,7 +12,9 @@
 /* Fewer bytes for more time: one of the programs that compute the same. */
 typedef struct Form {
     int32_t scan_levels; /* scans are cut into runs, so deep: split_scans() */
+    int32_t parts;       /* wide values are computed in so many parts: chunk_parts(); 0: whole */
 } Form;
+enum { FEW_PARTS = 8, MANY_PARTS = 64 };
 
 typedef struct Options {
     const char *model;    /* of several in a file; NULL: the last */
@@ -24,9 +26,13 @@ typedef struct Options {
     const CostModel *cost; /* of steps; NULL: cost_time */
     bool prove;            /* what the budget costs at the least */
     Form form;             /* without a budget; with one, where compile_planned() begins */
+    int64_t chunk_from;    /* matrices of so many elements are computed in row chunks; 0: none */
     int32_t threads_max;   /* lanes that the block has scratch for */
     TargetOptions target;
 } Options;
+
+/* From a score matrix of 8,192 by 8,192 on. */
+enum { CHUNK_FROM = 1 << 26 };
 
 /* Everything a command may want to look at. Lives in `arena`. */
 typedef struct Output {
@@ -39,6 +45,7 @@ typedef struct Output {
     int64_t budget;    /* in bytes, 0: none */
     bool over;         /* every step run once needs more than the budget */
     bool has_runs;     /* scans can be cut into runs */
+    bool has_parts;    /* wide values can be computed in parts */
     bool has_forms;    /* other forms are to be tried */
 } Output;
 

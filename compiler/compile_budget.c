@@ -60,9 +60,11 @@ bool compile_within(Ctx *cx, const Options *o, Output *out)
             continue;
         out->over = out->over || out->plan[e]->peak > budget;
         bool fits = within_plan(w[e], budget);
-        /* Proofs are of the steps as they are: where there are other forms, of no use. */
-        if ((!fits || o->prove) && !out->has_forms)
+        /* Proofs are of the steps as they are: no other form is impossible for that. */
+        if (fits ? o->prove && !out->has_runs && o->form.parts == 0 : !out->has_forms)
             within_prove(w[e], budget);
+        out->plan[e]->budget.parts = o->form.parts;
+        out->plan[e]->budget.has_parts = out->has_parts;
         if (e == ENTRY_GRAD || e == ENTRY_STEP)
             out->plan[e]->budget.levels = o->form.scan_levels;
         within_close(w[e]);

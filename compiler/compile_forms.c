@@ -18,7 +18,7 @@ typedef struct Forms {
 
 static bool same_form(const Form *a, const Form *b)
 {
-    return a->scan_levels == b->scan_levels;
+    return a->scan_levels == b->scan_levels && a->parts == b->parts;
 }
 
 /* Bytes that the entries need in this form, with steps that run again where the budget asks for
@@ -92,6 +92,19 @@ static void try_scans(Forms *f, Form form)
     }
 }
 
+/* Wide values in parts, until more parts are not smaller either; with scans whole and cut. */
+static void try_parts(Forms *f, bool has_runs, Form form)
+{
+    for (form.parts = FEW_PARTS; form.parts <= MANY_PARTS; form.parts *= MANY_PARTS / FEW_PARTS) {
+        int64_t before = f->least;
+        try_form(f, form);
+        if (has_runs)
+            try_scans(f, form);
+        if (f->least >= before)
+            break;
+    }
+}
+
 bool compile_planned(Ctx *cx, int32_t source, const Options *o, Output *out)
 {
     Forms f = {.cx = cx, .source = source, .o = *o, .out = out};
@@ -100,13 +113,17 @@ bool compile_planned(Ctx *cx, int32_t source, const Options *o, Output *out)
         return false;
     f.n_diags = cx->diag.n;
     f.n_warnings = cx->n_warnings;
-    out->has_forms = out->has_runs && o->budget.kind != BUDGET_NONE;
+    out->has_forms = (out->has_runs || out->has_parts) && o->budget.kind != BUDGET_NONE;
+    bool has_runs = out->has_runs, has_parts = out->has_parts;
     bool fits = compile_program(cx, o, out);
     if (!out->has_forms || (!out->over && o->budget.kind != BUDGET_LEAST))
         return fits;
     judge_form(&f, true);
     if (o->budget.kind == BUDGET_SHARE) /* of what the first form takes */
         f.o.budget = (BudgetAsked){.kind = BUDGET_BYTES, .bytes = out->budget};
-    try_scans(&f, o->form);
+    if (has_runs)
+        try_scans(&f, o->form);
+    if (has_parts)
+        try_parts(&f, has_runs, o->form);
     return same_form(&f.best, &f.o.form) ? cx->n_errors == 0 : try_form(&f, f.best);
 }

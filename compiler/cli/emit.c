@@ -60,6 +60,8 @@ int read_options(Cli *c)
     int64_t threads_max;
     int status = cli_integer(c, OPT_THREADS_MAX, 8, 1, 256, &threads_max);
     if (status == EXIT_OK)
+        status = cli_integer(c, OPT_CHUNK, CHUNK_FROM, 0, INT64_MAX, &o->chunk_from);
+    if (status == EXIT_OK)
         status = read_defines(c);
     if (status == EXIT_OK)
         status = read_entries(c);

@@ -436,13 +436,18 @@ static Val con_operand(ConBuild *b, int map)
     return b->e.trouble == FINE ? k_cast(b->e.k, chain_type(b), v) : 0;
 }
 
+bool contract_in_leaves(int64_t results, int64_t terms)
+{
+    return results <= LEAF_OUT_MAX && terms >= LEAF_K_MIN;
+}
+
 /* Long sums with few results are cut, so that lanes can share them. From shapes alone. */
 static int64_t con_leaf(const ConBuild *b)
 {
     int64_t k = 1, out = type_elems(type_of(b->c->g, b->con));
     for (int s = 0; s < b->n_index - b->n_out; s++)
         k *= b->sum[s].extent;
-    if (out > LEAF_OUT_MAX || k < LEAF_K_MIN)
+    if (!contract_in_leaves(out, k))
         return 0;
     int64_t leaf = (k + LEAVES - 1) / LEAVES;
     leaf = (leaf + 15) / 16 * 16;

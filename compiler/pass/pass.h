@@ -37,6 +37,21 @@ Graph *freeze_stops(const Graph *g, Pinned *pinned, bool store);
 Graph *split_scans(const Graph *g, int levels, int deepest);
 bool can_split_scans(const Graph *g, int deepest);
 
+/* Where rows of values that are far larger than what they are made of do not read each other,
+ * computes some rows at a time: in place of the primal graph *g there is another one, with
+ * scans for that. Regions with a matrix of `from` elements or more are so cut that no value in
+ * them has more than from / CHUNKS_OF_LEAST, as far as `levels` nested scans allow. False: there
+ * is none.   keeps: the bits of the forward pass; gradients of what all rows read are sums of the
+ * chunks' sums. */
+bool chunk_rows(Graph **g, int64_t from, int levels);
+enum { CHUNKS_OF_LEAST = 32 };
+/* ... of any size, in so many parts or as near to that as can be, along axes over which nothing
+ * is summed (batch, heads).   keeps: all bits. */
+bool chunk_parts(Graph **g, int64_t parts, int levels);
+bool can_chunk_parts(const Graph *g, int64_t parts, int levels);
+/* Is a contraction with so many results, each a sum of `terms`, summed in leaves? group.c */
+bool contract_in_leaves(int64_t results, int64_t terms);
+
 /* A copy of the joint graph g in which the reverse pass computes again what the model says
  * (`recompute`). NULL: it asks for nothing. The caller frees it.
  * requires: vjp(); simplify() and cluster() know of the second computations by their origins. */

@@ -62,7 +62,9 @@ typedef struct PlanBudget {
     int64_t bytes;            /* the budget; 0: there was none */
     int64_t once;             /* the peak with every step run once */
     int32_t levels;           /* of runs within runs that scans are cut into; then */
-    int64_t cost_once;        /* what plan_cost() without again is for whole scans, or 0 */
+    int32_t parts;            /* that wide values are computed in; 0: whole */
+    bool has_parts;           /* they could be: a bound is one of whole values */
+    int64_t cost_once;        /* what plan_cost() without again is, all in one piece; or 0 */
     int64_t least;            /* the smallest peak that was found; 0: none was looked for */
     const PlanStep *least_at; /* most is live there, at the least */
     bool tried;               /* a proof was looked for: */

@@ -1,0 +1,420 @@
+/* Row chunks: where a contraction gives far more than it reads, and rows of what follows do not
+ * read each other (scores and softmax of attention, logits and cross-entropy), some rows are
+ * computed at a time, and the wide values never exist whole. Such a region becomes a scan over
+ * chunks, `lean`: its reverse computes a chunk again rather than read it.
+ * source: Rabe & Staats, Self-attention Does Not Need O(n^2) Memory (2021).
+ *
+ * Sums over rows (gradients of keys, values and weights) are then sums of the chunks' sums,
+ * which is another order. So what is chunked follows from shapes alone, and is the same at every
+ * budget. A budget cuts only along axes over which nothing is summed (batch, heads). */
+#include "chunk.h"
+
+/* Chunks of fewer rows along the last axis are dear: each packs what all rows share. */
+enum { GOOD_ROWS = 64, WIDER = 4, FREE_DEPTH = 32, PART_FROM = 64 };
+
+typedef struct Search {
+    const Graph *g;
+    Arena *a;
+    uint32_t *first_user; /* by node: into user[]; the last entry ends the list */
+    Ref *user;
+    bool *rooted, *free;
+    VEC(Ref) pending;
+} Search;
+
+/* ---- the graph, looked at once --------------------------------------------------- */
+
+static void find_users(Search *s)
+{
+    const Graph *g = s->g;
+    s->first_user = NEW_ARRAY(s->a, uint32_t, g->node.n + 1);
+    s->user = NEW_ARRAY(s->a, Ref, g->arg.n + 1);
+    uint32_t *n = NEW_ARRAY(s->a, uint32_t, g->node.n + 1);
+    for (Ref r = 1; r < (Ref)g->node.n; r++)
+        for (int i = 0; i < node(g, r)->n_args; i++)
+            n[arg(g, r, i)]++;
+    for (Ref r = 0; r < (Ref)g->node.n; r++) {
+        s->first_user[r + 1] = s->first_user[r] + n[r];
+        n[r] = s->first_user[r];
+    }
+    for (Ref r = 1; r < (Ref)g->node.n; r++)
+        for (int i = 0; i < node(g, r)->n_args; i++)
+            s->user[n[arg(g, r, i)]++] = r;
+}
+
+/* Made of constants by ops on single elements: computed anew wherever it is read. Chains of
+ * them are short, or they are values like others. */
+static void find_free(Search *s)
+{
+    const Graph *g = s->g;
+    int *depth = NEW_ARRAY(s->a, int, g->node.n);
+    s->free = NEW_ARRAY(s->a, bool, g->node.n);
+    for (Ref r = 1; r < (Ref)g->node.n; r++) {
+        OpKind kind = optab[op_of(g, r)]->kind;
+        bool source = op_of(g, r) == OP_const || op_of(g, r) == OP_iota ||
+                      (op_of(g, r) == OP_literal && rank(g, r) == 0); /* the key of a draw */
+        s->free[r] =
+            source || ((kind == OP_POINTWISE || kind == OP_VIEW) && node(g, r)->n_args > 0);
+        for (int i = 0; i < node(g, r)->n_args; i++) {
+            Ref x = arg(g, r, i);
+            depth[r] = depth[x] >= depth[r] ? depth[x] + 1 : depth[r];
+            s->free[r] = s->free[r] && s->free[x] && depth[r] < FREE_DEPTH;
+        }
+    }
+}
+
+static Search *look_at(const Graph *g, Arena *a)
+{
+    Search *s = NEW(a, Search);
+    *s = (Search){.g = g, .a = a, .rooted = NEW_ARRAY(a, bool, g->node.n)};
+    for (int i = 0; i < g->root.n; i++)
+        s->rooted[g->root.at[i].ref] = true;
+    find_users(s);
+    find_free(s);
+    return s;
+}
+
+/* ---- regions ----------------------------------------------------------------------- */
+
+static int64_t elems(const Graph *g, Ref r)
+{
+    return rank(g, r) < 0 ? 0 : type_elems(type_of(g, r));
+}
+
+/* Nearly as large as the seed: it is not to exist whole. */
+static bool is_wide(const Region *v, Ref r)
+{
+    return elems(v->g, r) > elems(v->g, v->seed) / WIDER;
+}
+
+static bool is_given(const Graph *g, Ref r)
+{
+    OpKind kind = optab[op_of(g, r)]->kind;
+    return kind == OP_SOURCE || kind == OP_TUPLE;
+}
+
+static bool join(Search *s, Region *v, Ref r, int axis)
+{
+    if (axis < 0 || (is_in(v, r) && v->axis[r] != axis))
+        return false;
+    const Origin *o = node(s->g, r)->origin;
+    if (is_in(v, r))
+        return true;
+    if ((o != NULL && o->memory == MEMORY_KEEP) || dim(s->g, r, axis) != v->extent)
+        return false;
+    v->axis[r] = axis;
+    vec_push(s->a, &s->pending, r);
+    return true;
+}
+
+/* Operands that are wide are computed with r, row by row. */
+static bool join_operands(Search *s, Region *v, Ref r)
+{
+    const Graph *g = s->g;
+    int n = node(g, r)->n_args, *want = NEW_ARRAY(s->a, int, n);
+    if (!operand_axes(g, r, v->axis[r], want))
+        return false;
+    for (int i = 0; i < n; i++) {
+        Ref x = arg(g, r, i);
+        bool joins = is_in(v, x) || (is_wide(v, x) && !is_given(g, x));
+        if (joins && !s->free[x] && !join(s, v, x, want[i]))
+            return false;
+    }
+    return true;
+}
+
+static bool join_user(Search *s, Region *v, Ref r, Ref user)
+{
+    for (int i = 0; i < node(s->g, user)->n_args; i++)
+        if (arg(s->g, user, i) == r && !join(s, v, user, result_axis(s->g, user, i, v->axis[r])))
+            return false;
+    return true;
+}
+
+/* ... and so is whatever reads a wide value. */
+static bool join_around(Search *s, Region *v, Ref r)
+{
+    if (!join_operands(s, v, r) || (is_wide(v, r) && s->rooted[r]))
+        return false;
+    for (uint32_t u = s->first_user[r]; is_wide(v, r) && u < s->first_user[r + 1]; u++)
+        if (!join_user(s, v, r, s->user[u]))
+            return false;
+    return true;
+}
+
+static bool join_pending(Search *s, Region *v)
+{
+    while (s->pending.n > 0)
+        if (!join_around(s, v, s->pending.at[--s->pending.n]))
+            return false;
+    return true;
+}
+
+/* Nodes between nodes of the region join, for it is computed in one piece. *more: some did. */
+static bool join_between(Search *s, Region *v, bool *more)
+{
+    const Graph *g = s->g;
+    bool *before = NEW_ARRAY(s->a, bool, g->node.n), *after = NEW_ARRAY(s->a, bool, g->node.n);
+    for (Ref r = (Ref)g->node.n - 1; r >= 1; r--)
+        for (int i = 0; (before[r] || is_in(v, r)) && i < node(g, r)->n_args; i++)
+            before[arg(g, r, i)] = true;
+    *more = false;
+    for (Ref r = 1; r < (Ref)g->node.n; r++) {
+        for (int i = 0; i < node(g, r)->n_args; i++) {
+            Ref x = arg(g, r, i);
+            after[r] = after[r] || after[x] || is_in(v, x);
+            if (!before[r] || is_in(v, r) || !is_in(v, x))
+                continue;
+            *more = true;
+            if (!join(s, v, r, result_axis(g, r, i, v->axis[x])))
+                return false;
+        }
+        if (before[r] && after[r] && !is_in(v, r))
+            return false;
+    }
+    return true;
+}
+
+/* Whatever joined since, each node reads the rows of the others that they have. */
+static bool is_consistent(Search *s, const Region *v, Ref r)
+{
+    int n = node(s->g, r)->n_args, *want = NEW_ARRAY(s->a, int, n);
+    bool fits = operand_axes(s->g, r, v->axis[r], want);
+    for (int i = 0; fits && i < n; i++)
+        fits = !is_in(v, arg(s->g, r, i)) || v->axis[arg(s->g, r, i)] == want[i];
+    return fits;
+}
+
+/* The region around v->seed, whose rows are along this axis. */
+static bool grow(Search *s, Region *v, int axis)
+{
+    for (int r = 0; r < s->g->node.n; r++)
+        v->axis[r] = MIXED;
+    s->pending.n = 0;
+    v->extent = dim(s->g, v->seed, axis);
+    bool more = true;
+    if (!join(s, v, v->seed, axis))
+        return false;
+    while (more)
+        if (!join_pending(s, v) || !join_between(s, v, &more))
+            return false;
+    v->last = NONE;
+    for (Ref r = 1; r < (Ref)s->g->node.n; r++) {
+        if (is_in(v, r) && !is_consistent(s, v, r))
+            return false;
+        v->last = is_in(v, r) ? r : v->last;
+    }
+    return true;
+}
+
+/* ---- what to chunk, and how -------------------------------------------------------- */
+
+/* Of n rows so many that a chunk of the seed has at most `most` elements, or one. */
+static int64_t rows_of(int64_t n, int64_t all, int64_t most)
+{
+    int64_t rows = 1, each = all / n;
+    for (int64_t d = 1; d <= n / d; d++) {
+        const int64_t pair[] = {d, n / d};
+        for (int i = 0; i < 2 && n % d == 0; i++)
+            if (pair[i] > rows && pair[i] * each <= most)
+                rows = pair[i];
+    }
+    return rows;
+}
+
+/* Nothing that has a gradient is read by all rows. */
+static bool sums_nothing(Search *s, const Region *v)
+{
+    const Graph *g = s->g;
+    for (Ref r = 1; r <= v->last; r++) {
+        int n = node(g, r)->n_args, *want = NEW_ARRAY(s->a, int, n);
+        if (!is_in(v, r))
+            continue;
+        operand_axes(g, r, v->axis[r], want);
+        for (int i = 0; i < n; i++)
+            if (want[i] == WHOLE && !s->free[arg(g, r, i)] &&
+                dtype_is_float(type_of(g, arg(g, r, i))->dtype))
+                return false;
+    }
+    return true;
+}
+
+/* Axes along which rows do not read each other, ascending; how many. */
+static int find_axes(Search *s, Region *v, const Chunks *is, int axis[])
+{
+    int n = 0;
+    for (int a = 0; a < rank(s->g, v->seed); a++)
+        if (dim(s->g, v->seed, a) > 1 && grow(s, v, a) && (is->parts == 0 || sums_nothing(s, v)))
+            axis[n++] = a;
+    return n;
+}
+
+/* Elements of one matrix of the seed: the last of these axes and what is behind it. */
+static int64_t matrix_elems(const Graph *g, Ref seed, const int axis[], int n)
+{
+    int64_t size = 1;
+    for (int a = axis[n - 1]; a < rank(g, seed); a++)
+        size *= dim(g, seed, a);
+    return size;
+}
+
+/* Would a contraction of a chunk, or a gradient of it, be summed in another order than the whole
+ * one? */
+static bool sums_otherwise(const Graph *g, Ref r, int axis, int64_t parts)
+{
+    int want[2];
+    int64_t all = 1;
+    const Attr *extent = attr(g, r, op_attr(&op_contract, "extent"));
+    for (int i = 0; i < extent->n; i++)
+        all *= extent->ints[i];
+    operand_axes(g, r, axis, want);
+    for (int i = -1; i < 2; i++) {
+        int64_t whole = elems(g, i < 0 ? r : arg(g, r, i)), part = whole / parts;
+        bool is_cut = i < 0 || want[i] != WHOLE;
+        if (is_cut && part > 0 &&
+            contract_in_leaves(part, all / whole) != contract_in_leaves(whole, all / whole))
+            return true;
+    }
+    return false;
+}
+
+/* What is summed within rows is summed in the order of the whole. */
+static bool keeps_order(const Region *v)
+{
+    for (Ref r = 1; r <= v->last; r++)
+        if (is_in(v, r) && op_of(v->g, r) == OP_contract &&
+            sums_otherwise(v->g, r, v->axis[r], v->extent / v->rows))
+            return false;
+    return true;
+}
+
+/* Fewest loops, then most rows: one axis if that is enough, else the first one alone, a row at
+ * a time, and the body is chunked in turn. */
+static bool choose(Search *s, Region *v, const int axis[], int n, const Chunks *is)
+{
+    int64_t all = elems(s->g, v->seed);
+    int best = is->levels > 1 ? axis[0] : axis[n - 1];
+    for (int i = n - 1; i >= 0; i--) {
+        int64_t extent = dim(s->g, v->seed, axis[i]), rows = rows_of(extent, all, v->most);
+        int64_t good = i < n - 1 || is->parts > 0 ? 1 : GOOD_ROWS;
+        if (rows >= good && rows * (all / extent) <= v->most)
+            best = axis[i];
+    }
+    if (!grow(s, v, best))
+        return false;
+    v->rows = rows_of(v->extent, all, v->most);
+    return v->rows < v->extent && (is->parts == 0 || keeps_order(v));
+}
+
+static bool is_seed(const Graph *g, Ref r, int64_t from)
+{
+    return op_of(g, r) == OP_contract && elems(g, r) >= from &&
+           elems(g, r) / WIDER >= elems(g, arg(g, r, 0)) &&
+           elems(g, r) / WIDER >= elems(g, arg(g, r, 1));
+}
+
+/* The next region to chunk; that of a body is known. */
+static bool find_region(Search *s, Region *v, bool is_body, const Chunks *is)
+{
+    const Graph *g = s->g;
+    *v = (Region){.g = g, .free = s->free, .axis = NEW_ARRAY(s->a, int32_t, g->node.n)};
+    for (v->seed = 1; v->seed < (Ref)g->node.n; v->seed++) {
+        int axis[MAX_RANK];
+        if (!is_seed(g, v->seed, is_body ? is->most + 1 : is->from))
+            continue;
+        v->most = is_body || is->parts == 0 ? is->most : elems(g, v->seed) / is->parts;
+        int n = find_axes(s, v, is, axis);
+        bool large = n > 0 && (is_body || matrix_elems(g, v->seed, axis, n) >= is->from);
+        if (n > 0 && (large || is->parts > 0) && choose(s, v, axis, n, is))
+            return true;
+    }
+    return false;
+}
+
+bool chunk_graph(Graph **g, Graph *outer, const Chunks *is)
+{
+    bool changed = false;
+    while (is->levels > 0) {
+        Arena scratch = {0};
+        Region v;
+        bool found = find_region(look_at(*g, &scratch), &v, outer != NULL, is);
+        if (found) {
+            Graph *to = outer != NULL ? g_body(outer) : graph_new((*g)->cx, (*g)->name);
+            build_chunks(to, &v, is);
+            if (outer == NULL)
+                graph_free(*g);
+            *g = to;
+            changed = true;
+        }
+        arena_free(&scratch);
+        if (!found)
+            break;
+    }
+    return changed;
+}
+
+/* A copy in which elements of draws are numbered, so that parts of them can be drawn; NULL: there
+ * is no draw. */
+static Graph *number_draws(const Graph *g)
+{
+    bool any = false;
+    for (Ref r = 1; r < (Ref)g->node.n; r++)
+        any = any || is_draw(g, r);
+    if (!any)
+        return NULL;
+    Arena scratch = {0};
+    Graph *to = graph_new(g->cx, g->name);
+    Ref *map = NEW_ARRAY(&scratch, Ref, g->node.n);
+    for (Ref r = 1; r < (Ref)g->node.n; r++)
+        map[r] = is_draw(g, r) ? number_draw(to, g, r, map) : graph_copy_node(to, g, r, map);
+    for (int i = 0; i < g->root.n; i++) {
+        Root root = g->root.at[i];
+        root.ref = map[root.ref];
+        vec_push(&to->arena, &to->root, root);
+    }
+    to->origin = g->origin;
+    arena_free(&scratch);
+    return to;
+}
+
+static bool chunk_all(Graph **g, const Chunks *is)
+{
+    bool any = false;
+    for (Ref r = 1; r < (Ref)(*g)->node.n; r++)
+        any = any || is_seed(*g, r, is->from);
+    if (!any)
+        return false;
+    Graph *numbered = number_draws(*g), *to = numbered != NULL ? numbered : *g;
+    bool changed = chunk_graph(&to, NULL, is); /* frees `to` where it does */
+    if (!changed && numbered != NULL)
+        graph_free(numbered);
+    if (changed && numbered != NULL)
+        graph_free(*g);
+    *g = changed ? to : *g;
+    return changed;
+}
+
+bool chunk_rows(Graph **g, int64_t from, int levels)
+{
+    Chunks is = {.from = from, .most = from / CHUNKS_OF_LEAST, .levels = levels};
+    return from > 0 && chunk_all(g, &is);
+}
+
+bool chunk_parts(Graph **g, int64_t parts, int levels)
+{
+    Chunks is = {.from = PART_FROM, .parts = parts, .levels = levels};
+    return parts > 1 && chunk_all(g, &is);
+}
+
+bool can_chunk_parts(const Graph *g, int64_t parts, int levels)
+{
+    Arena scratch = {0};
+    Chunks is = {.from = PART_FROM, .parts = parts, .levels = levels};
+    Region v;
+    Graph *numbered = number_draws(g);
+    bool can = levels > 0 &&
+               find_region(look_at(numbered != NULL ? numbered : g, &scratch), &v, false, &is);
+    if (numbered != NULL)
+        graph_free(numbered);
+    arena_free(&scratch);
+    return can;
+}

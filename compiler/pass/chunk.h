@@ -1,0 +1,54 @@
+/* Row chunks: what chunk.c, chunk_axis.c and chunk_build.c say to each other. */
+#ifndef GRADC_PASS_CHUNK_H
+#define GRADC_PASS_CHUNK_H
+
+#include "pass.h"
+
+enum {
+    WHOLE = -1, /* an operand all of which is read, whatever the rows */
+    MIXED = -2  /* rows read each other */
+};
+
+/* What is asked for. */
+typedef struct Chunks {
+    int64_t from;  /* matrices of so many elements, cut down to `most` ... */
+    int64_t most;  /* elements of a value in a body */
+    int64_t parts; /* ... or, not 0: regions of any size, in so many parts, where no bit changes */
+    int levels;    /* how deep scans may be nested */
+} Chunks;
+
+/* Nodes that are computed for some rows at a time. */
+typedef struct Region {
+    const Graph *g;
+    Ref seed;
+    int32_t *axis; /* by node: which of its axes are the rows; MIXED: it is not in the region */
+    bool *free;    /* by node: made of constants alone, by one element at a time */
+    int64_t extent, rows; /* all rows, and those of a chunk; rows divides extent */
+    int64_t most;         /* elements of a value in the body; above that it is chunked in turn */
+    Ref last;             /* node of it */
+} Region;
+
+static inline bool is_in(const Region *v, Ref r)
+{
+    return v->axis[r] != MIXED;
+}
+
+/* Which axes of its operands the rows along axis a of r are made of: want[i] is an axis, or
+ * WHOLE.   fails: false: rows read each other, or the op has no rule. */
+bool operand_axes(const Graph *g, Ref r, int a, int want[]);
+/* The axis of r that the rows along `axis` of its operand i become, or MIXED. */
+int result_axis(const Graph *g, Ref r, int i, int axis);
+/* Appends a copy of r to a body, with `rows` elements along axis a. */
+Ref copy_rows(Graph *body, const Graph *from, Ref r, const Ref *args, int a, int64_t rows);
+
+bool is_draw(const Graph *g, Ref r);
+enum { NUMBERED_DRAW = 4 }; /* operands of a draw that says the numbers of its elements */
+/* As graph_copy_node(), of a draw, into such a one. */
+Ref number_draw(Graph *to, const Graph *from, Ref r, const Ref *map);
+
+/* A copy of v->g, in which the region is a scan over chunks. `to` is empty. */
+void build_chunks(Graph *to, const Region *v, const Chunks *is);
+/* In place of *g another graph, if there is something to chunk; `outer`: *g is a body of it. */
+bool chunk_graph(Graph **g, Graph *outer, const Chunks *is);
+
+#endif
