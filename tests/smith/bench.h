@@ -15,7 +15,9 @@ typedef struct Bench {
     const Program *p;
     Judge *judge;
     uint64_t seed;
-    const void **in; /* by input */
+    int64_t chunk_from; /* Options.chunk_from */
+    bool has_parts;     /* of the graph without chunks */
+    const void **in;    /* by input */
     gradc_block *in_block, *out_block;
     void *handle;  /* of the last run */
     int32_t lanes; /* of it */
@@ -31,6 +33,9 @@ void *guarded(int64_t bytes, int64_t align, int fill);
 
 /* An array for each input, each of which ends where a page begins that nobody may touch. */
 const void **draw_inputs(const Program *p, uint64_t seed, Arena *a);
+
+/* Options.chunk_from of the models of this seed: so small that it tells, or none. */
+int64_t chunk_from(uint64_t seed);
 
 /* check.c: compiles and loads the model, draws its inputs; false after noting a fault. */
 bool bench_open(Bench *b, const char *text, bool loud);

@@ -1,5 +1,6 @@
 /* The object against the exact interpreter, bit for bit. */
 #include "bench.h"
+#include "pass/pass.h"
 
 #include <math.h>
 #include <stdarg.h>
@@ -412,15 +413,19 @@ static void count_used(Bench *b, const char *text)
         count_ops(b->out.graph[ENTRY_GRAD], b->v, true);
     if (b->out.graph[ENTRY_INIT] != NULL)
         count_ops(b->out.graph[ENTRY_INIT], b->v, false);
+    b->v->scan = false; /* row chunks are scans that no model has asked for */
     if (compile_graphs(&b->cx, source, &o, true, &out))
         count_ops(out.graph[ENTRY_GRAD], b->v, false);
+    b->has_parts = out.graph[ENTRY_GRAD] != NULL &&
+                   can_chunk_parts(out.graph[ENTRY_GRAD], FEW_PARTS, MAX_LOOP_DEPTH);
 }
 
-static bool compiled(Bench *b, const char *text, BudgetAsked budget, int32_t levels, bool loud)
+static bool compiled(Bench *b, const char *text, BudgetAsked budget, Form form, bool loud)
 {
     int32_t source = source_add(&b->cx, "smith.model", text, strlen(text), false);
     Options o = {.entry = {true, true, true, true}, .threads_max = 8, .budget = budget};
-    o.form.scan_levels = levels;
+    o.form = form;
+    o.chunk_from = b->chunk_from;
     o.prove = true;
     o.target = (TargetOptions){.target = "cpu", .threads_max = 8, .no_lines = true};
     bool ok = compile(&b->cx, source, &o, &b->out) && b->cx.n_errors == 0;
@@ -450,7 +455,7 @@ bool bench_open(Bench *b, const char *text, bool loud)
     b->out.arena = &b->arena;
     ctx_init(&b->cx);
     b->cx.verify = true;
-    if (!compiled(b, text, (BudgetAsked){.kind = BUDGET_NONE}, 0, loud))
+    if (!compiled(b, text, (BudgetAsked){.kind = BUDGET_NONE}, (Form){0}, loud))
         return false;
     b->p = b->out.program;
     b->m = loaded_model(b->loaded);
@@ -474,13 +479,13 @@ static int32_t runs_again(const Bench *b)
     return n;
 }
 
-static bool open_again(Bench *b, const char *text, BudgetAsked budget, int32_t levels)
+static bool open_again(Bench *b, const char *text, BudgetAsked budget, Form form)
 {
     b->out = (Output){.arena = &b->arena};
     b->loaded = NULL;
     ctx_init(&b->cx);
     b->cx.verify = true;
-    return compiled(b, text, budget, levels, false);
+    return compiled(b, text, budget, form, false);
 }
 
 /* The object of a budget, by drawing or the least, against the judge of the program without. */
@@ -492,9 +497,9 @@ static bool run_within(Bench *without, const char *text)
     BudgetAsked budget = {.kind = BUDGET_SHARE, .share = random_real(&rng, 0, 100)};
     Verdict refused = {.fault = FAULT_NONE};
     b->v = &refused;
-    if (random_below(&rng, 2) > 0 || !open_again(b, text, budget, 0)) {
+    if (random_below(&rng, 2) > 0 || !open_again(b, text, budget, (Form){0})) {
         b->v = without->v;
-        if (!open_again(b, text, (BudgetAsked){.kind = BUDGET_LEAST}, 0))
+        if (!open_again(b, text, (BudgetAsked){.kind = BUDGET_LEAST}, (Form){0}))
             return false;
     }
     b->v = without->v;
@@ -506,28 +511,43 @@ static bool run_within(Bench *without, const char *text)
     return plans_replay(b) && run_lanes(b, 1 + (int32_t)random_below(&rng, 8), 0);
 }
 
-static bool has_lean_scan(const Graph *g)
+static int lean_scans(const Graph *g)
 {
+    int n = 0;
     for (Ref r = 1; g != NULL && r < (Ref)g->node.n; r++)
-        if (op_of(g, r) == OP_scan && scan_of(g, r).lean)
-            return true;
-    return false;
+        n += op_of(g, r) == OP_scan && scan_of(g, r).lean;
+    return n;
 }
 
-/* The object whose scans are cut into runs, against the judge of the program as it is. */
-static bool run_cut(Bench *without, const char *text)
+/* The object in another form, against the judge of the program as it is. *counts: there is one. */
+static bool run_form(Bench *without, const char *text, Form form, int32_t *counts)
 {
     Bench *b = arena_alloc(&without->arena, sizeof *b);
     *b = *without;
-    uint64_t rng = b->seed ^ 0x5ca9;
-    int32_t levels = 1 + (int32_t)random_below(&rng, 2);
-    if (!open_again(b, text, (BudgetAsked){.kind = BUDGET_NONE}, levels))
+    uint64_t rng = b->seed ^ 0xf0f3;
+    int before = lean_scans(b->out.graph[ENTRY_GRAD]);
+    if (!open_again(b, text, (BudgetAsked){.kind = BUDGET_NONE}, form))
         return false;
-    if (!has_lean_scan(b->out.graph[ENTRY_GRAD]))
+    if (lean_scans(b->out.graph[ENTRY_GRAD]) == before)
         return true;
     b->m = loaded_model(b->loaded);
-    b->v->cut++;
+    ++*counts;
     return plans_replay(b) && run_lanes(b, 1 + (int32_t)random_below(&rng, 8), 0);
+}
+
+static bool run_forms(Bench *b, const char *text)
+{
+    uint64_t rng = b->seed ^ 0x5ca9;
+    int32_t levels = 1 + (int32_t)random_below(&rng, 2);
+    int32_t parts = 2 + (int32_t)random_below(&rng, 63);
+    if (b->v->scan && !run_form(b, text, (Form){.scan_levels = levels}, &b->v->cut))
+        return false;
+    return !b->has_parts || run_form(b, text, (Form){.parts = parts}, &b->v->parts);
+}
+
+int64_t chunk_from(uint64_t seed)
+{
+    return seed % 2 == 0 ? 32 : 0;
 }
 
 void check_model(const char *text, uint64_t seed, bool loud, Verdict *v)
@@ -537,6 +557,7 @@ void check_model(const char *text, uint64_t seed, bool loud, Verdict *v)
         abort();
     b->v = v;
     b->seed = seed;
+    b->chunk_from = chunk_from(seed);
     if (!bench_open(b, text, loud))
         return;
     count_used(b, text);
@@ -544,8 +565,9 @@ void check_model(const char *text, uint64_t seed, bool loud, Verdict *v)
         return;
     if (seed % 4 == 0)
         run_within(b, text);
-    if (v->scan && v->fault == FAULT_NONE)
-        run_cut(b, text);
+    v->chunked += b->chunk_from > 0 && lean_scans(b->out.graph[ENTRY_GRAD]) > 0;
+    if (v->fault == FAULT_NONE)
+        run_forms(b, text);
     run_object(b);
     if (v->fault == FAULT_NONE)
         check_derivatives(text, seed, v);

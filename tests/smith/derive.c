@@ -60,7 +60,7 @@ const char *twin_text(Arena *a, const char *text, bool all)
     return t.at;
 }
 
-static bool compile_twin(Derive *d, const char *text)
+static bool compile_twin(Derive *d, const char *text, uint64_t seed)
 {
     ctx_init(&d->cx);
     d->cx.verify = true;
@@ -68,6 +68,7 @@ static bool compile_twin(Derive *d, const char *text)
     int32_t source = source_add(&d->cx, "twin.model", text, strlen(text), false);
     Options o = {.entry = {true, [ENTRY_GRAD] = true, [ENTRY_STEP] = true}, .threads_max = 1};
     o.target = (TargetOptions){.target = "cpu", .threads_max = 1};
+    o.chunk_from = chunk_from(seed);
     if (!compile_graphs(&d->cx, source, &o, false, &d->out) ||
         !compile_program(&d->cx, &o, &d->out))
         return false;
@@ -257,7 +258,7 @@ static void check_twin(const char *text, uint64_t seed, bool all, Verdict *v)
         abort();
     d->v = v;
     d->seed = seed;
-    if (!compile_twin(d, twin_text(&d->arena, text, all))) {
+    if (!compile_twin(d, twin_text(&d->arena, text, all), seed)) {
         fault(v, FAULT_COMPILE, "the twin in f64 is refused");
         diag_print(&d->cx, stderr);
         return;

@@ -75,7 +75,8 @@ Policy make_reshape, make_transpose, make_slice, make_pad, make_concat, make_spl
     make_flip, make_insert, make_broadcast;
 Policy make_matmul, make_batched, make_einsum, make_conv, make_layer, make_norm;
 Policy make_rotary, make_grouped;
-Policy make_gather, make_take, make_scatter, make_one_hot, make_triangle, make_loss_rows;
+Policy make_gather, make_take, make_scatter, make_one_hot, make_triangle, make_loss_rows,
+    make_attention;
 Policy make_cast, make_integers, make_number, make_draw, make_dropout, make_state, make_derivative,
     make_detach;
 Policy make_scan, make_counted_scan, make_shared;

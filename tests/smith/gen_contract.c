@@ -366,6 +366,31 @@ bool make_triangle(Gen *g)
     return gen_let(g, v, "softmax(where(lower_triangle(%s), %s, -inf))", x->name, x->name) != NULL;
 }
 
+/* Scores of all pairs along an axis: far more than what they are made of, so that the compiler
+ * takes some rows at a time. */
+bool make_attention(Gen *g)
+{
+    Var *x = gen_pick(g, is_matrix);
+    if (x == NULL || x->t == F16 || x->t == BF16 || g->in_scan || x->rank + 2 > MAX_RANK)
+        return false;
+    int r = x->rank;
+    int64_t dim[MAX_RANK];
+    memcpy(dim, x->dim, sizeof dim);
+    dim[r] = 1;
+    Var v = shaped(x, r + 1, dim);
+    v.batch = x->batch;
+    v.lo = x->lo, v.hi = x->hi;
+    bool drops = !g->plain && gen_chance(g, 30);
+    if (drops)
+        v.lo = fmin(2 * v.lo, 0), v.hi = fmax(2 * v.hi, 0);
+    const char *n = x->name;
+    return gen_let(g, v,
+                   "nn.attend(insert_axis(%s, %d), insert_axis(%s * 0.5, %d), "
+                   "insert_axis(%s, %d), %s%s)",
+                   n, r, n, r, n, r, gen_chance(g, 50) ? "true" : "false",
+                   drops ? ", 0.5" : "") != NULL;
+}
+
 /* Cross-entropy with labels, one value for each row. */
 bool make_loss_rows(Gen *g)
 {

@@ -1,0 +1,137 @@
+#!/bin/sh
+# Row chunks: attention and logits some rows at a time give the same loss and the same gradients
+# but for roundings; parts of them, under a budget, the same bits; and with 8,192 places no plan
+# holds anything of the size of a score matrix.
+#
+#   sh tests/run/chunk.sh GRADC
+set -u
+gradc=${1:-build/gradc}
+# shellcheck source=tests/tally.sh
+. "$(dirname "$0")/../tally.sh"
+make_scratch
+
+# model FILE LINE...: a network over `t` places whose body is these lines.
+model() {
+    file=$scratch/$1.model
+    shift
+    {
+        cat <<'E1'
+use nn
+model net(batch = 3, t = 40, width = 16, heads = 4, vocab = 96) {
+    input token : i32[batch, t] in 0..vocab
+    input target : i32[batch, t] in 0..vocab
+    h = nn.embedding(token, vocab, width, std = 0.5) as wte
+E1
+        printf '    %s\n' "$@"
+        cat <<'E1'
+}
+train net {
+    optimizer adamw(lr = 1e-2)
+    clip global_norm(1.0)
+}
+E1
+    } >"$file"
+}
+
+plain='logits = nn.linear(h, vocab) as head'
+loss='loss mean(nn.cross_entropy(logits, target))'
+model causal 'h = h + nn.attention(h, heads) as attn' "$plain" "$loss"
+model dropped 'h = h + nn.attention(h, heads, rate = 0.3) as attn' "$plain" "$loss"
+model all 'h = h + nn.attention(h, heads, causal = false) as attn' "$plain" "$loss" 'metric accuracy = nn.accuracy(logits, target)'
+model grouped 'h = nn.llama_block(h, heads, 2, 24) as block' "$plain" "$loss"
+model weighted "$plain" 'loss mean(nn.cross_entropy(logits, target, smoothing = 0.1, ignore = 7, weight = cast(iota(vocab), f32) / 64))'
+model shown 'h = h + nn.attention(h, heads) as attn' "$plain" "$loss" 'output logits'
+model kept 'q = nn.heads_of(h, heads)' 'keep s = softmax(q @ transpose(q))' \
+    'h = h + reshape(transpose(s @ q, [0, 2, 1, 3]), [batch, t, width])' "$plain" "$loss"
+model biased 'q = nn.heads_of(h, heads)' 'param near : f32[heads, t, t] = normal(std = 0.3)' \
+    's = softmax(q @ transpose(q) + near)' \
+    'h = h + reshape(transpose(s @ q, [0, 2, 1, 3]), [batch, t, width])' "$plain" "$loss"
+model ranked 'q = nn.heads_of(h, heads)' 's = cumsum(relu(q @ transpose(q)), axis = -1)' \
+    'h = h + reshape(transpose(s @ q, [0, 2, 1, 3]), [batch, t, width]) * 0.01' "$plain" "$loss"
+
+# step FILE OPTION...: what is printed of a step, and its gradients as numbers, one a line.
+step() {
+    name=$1
+    shift
+    "$gradc" run "$scratch/$name.model" --seed 3 --step --grads-out "$scratch/g" "$@" \
+        >"$scratch/out" 2>&1
+    verdict $? "$name $*: $(cat "$scratch/out")"
+    header=$(od -An -tu8 -N8 "$scratch/g" | tr -d ' ')
+    tail -c +$((header + 9)) "$scratch/g" | od -An -v -tf4 -w4
+}
+
+# near FILE OPTION...: gradients are within 2e-6 of the global norm of those of whole values.
+near() {
+    name=$1
+    shift
+    step "$name" --chunk 0 >"$scratch/whole"
+    grep '^loss' "$scratch/out" >"$scratch/loss"
+    step "$name" "$@" >"$scratch/rows"
+    grep '^loss' "$scratch/out" | cmp -s - "$scratch/loss"
+    verdict $? "$name $*: another loss"
+    paste "$scratch/whole" "$scratch/rows" | awk '
+        { n += $1 * $1; d += ($1 - $2) * ($1 - $2) }
+        END { exit !(NR > 0 && n > 0 && sqrt(d / n) < 2e-6) }'
+    verdict $? "$name $*: other gradients"
+}
+
+# bytes FILE OPTION...: of the grad entry.
+bytes() {
+    name=$1
+    shift
+    "$gradc" plan "$scratch/$name.model" --entry grad --threads-max 1 "$@" |
+        sed -n 's/^entry grad: .*(\([0-9,]*\) bytes).*/\1/p' | tr -d ,
+}
+
+for name in causal dropped all grouped weighted biased ranked kept shown; do
+    near "$name" --chunk 512
+    near "$name" --chunk 4000
+    "$gradc" test "$scratch/$name.model" -D t=24 -D batch=2 --chunk 512 >"$scratch/out" 2>&1
+    verdict $? "$name: $(cat "$scratch/out")"
+done
+
+# It saves what it is for; what is kept or an output stays whole.
+for name in causal dropped all grouped weighted ranked; do
+    [ $((10 * $(bytes "$name" --chunk 512))) -lt $((6 * $(bytes "$name" --chunk 0))) ]
+    verdict $? "$name: chunks save less than 40 %: $(bytes "$name" --chunk 512) of $(bytes "$name" --chunk 0)"
+done
+whole=$(bytes kept --chunk 512)
+[ "$whole" -gt $((3 * 4 * 40 * 40 * 4)) ]
+verdict $? "kept: $whole bytes are not enough for the scores"
+
+# Parts are the same bits at every budget.
+for name in causal dropped all grouped ranked; do
+    step "$name" --chunk 0 -D t=64 -D vocab=8 >"$scratch/whole"
+    for budget in 80% 50% 30% min; do
+        "$gradc" plan "$scratch/$name.model" --chunk 0 -D t=64 -D vocab=8 --entry step \
+            --budget "$budget" >"$scratch/plan" 2>/dev/null || continue
+        step "$name" --chunk 0 -D t=64 -D vocab=8 --budget "$budget" | cmp -s - "$scratch/whole"
+        verdict $? "$name within $budget: other bits"
+    done
+    grep -q 'in [0-9]* parts' "$scratch/plan"
+    verdict $? "$name: the least budget computes nothing in parts"
+done
+
+# The elements of the largest value, or workspace, of a plan.
+largest() {
+    "$gradc" plan "$@" --json >"$scratch/plan"
+    verdict $? "plan $*"
+    grep -o '"\(bytes\|workspace\)": [0-9]*' "$scratch/plan" | awk '
+        $2 > most { most = $2 } END { printf "%d\n", most / 4 }'
+}
+
+# No value of 8,192 * 8,192 / 8 elements or more.
+root=$(dirname "$0")/../..
+for options in 'layers=4' 'heads=8' 'heads=1 -D layers=1'; do
+    # shellcheck disable=SC2086
+    n=$(largest "$root/examples/chargpt.model" -D ctx=8192 -D batch=1 -D $options)
+    [ "${n:-0}" -gt 0 ] && [ "$n" -lt $((8192 * 8192 / 8)) ]
+    verdict $? "chargpt, 8,192 places, $options: $n elements"
+done
+n=$(largest "$scratch/dropped.model" -D t=8192 -D batch=1 -D vocab=50257)
+[ "${n:-0}" -gt 0 ] && [ "$n" -lt $((8192 * 8192 / 8)) ]
+verdict $? "dropout and 50,257 logits, 8,192 places: $n elements"
+n=$(largest "$scratch/grouped.model" -D t=8192 -D batch=1 -D vocab=32000 -D width=64)
+[ "${n:-0}" -gt 0 ] && [ "$n" -lt $((8192 * 8192 / 8)) ]
+verdict $? "grouped queries, 8,192 places: $n elements"
+total
