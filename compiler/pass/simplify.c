@@ -7,7 +7,7 @@
 #include <string.h>
 #include "pass.h"
 
-enum { MAX_WALKS = 50 };
+enum { MAX_WALKS = 50, BUFFER_ELEMS = 1 << 16 };
 
 typedef struct Walk {
     Ctx *cx;
@@ -207,6 +207,13 @@ static bool is_empty_sum(const Graph *g, Ref r)
     return false;
 }
 
+/* Many zeros are where sums begin: each of them is memory of its own, which is then written. */
+static bool is_buffer(const Graph *g, Ref r)
+{
+    return op_of(g, r) == OP_broadcast && const_is_zero(g, r, false) &&
+           type_elems(type_of(g, r)) >= BUFFER_ELEMS;
+}
+
 /* A simpler value that equals r, or NONE. */
 static Ref simpler(Walk *w, Ref r)
 {
@@ -227,7 +234,7 @@ static Ref rewrite(Walk *w, const Node *n)
     Graph *g = w->g;
     Ref r = append(w, n);
     Ref *slot = find_slot(w, r);
-    if (*slot != NONE) {
+    if (*slot != NONE && !is_buffer(g, r)) {
         take_back(w, r);
         w->changed = true;
         return *slot;
