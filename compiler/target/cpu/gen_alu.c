@@ -2,6 +2,7 @@
  * interpreter: no fast-math flag, no contraction, selects where a hardware min
  * or max would treat NaN and zeros otherwise. */
 #include <assert.h>
+#include <string.h>
 #include "gen.h"
 
 #define B(fn, x, y)      LLVMBuild##fn(g->ir->b, x, y, "")
@@ -63,6 +64,24 @@ static Lv fused(Gen *g, Lv x, Lv y, Lv z)
     return ir_intrinsic(g->ir, "llvm.fma", &type, 1, arg, 3);
 }
 
+static Lv text_operand(Gen *g, const char *text)
+{
+    LLVMContextRef c = g->ir->c;
+    return LLVMMetadataAsValue(c, LLVMMDStringInContext2(c, text, strlen(text)));
+}
+
+/* For LLVM 19 a lane of a vector is 0 where both lanes of a division are (SelectionDAG,
+ * SimplifyDemandedVectorElts), and a select that keeps 0/0 out is dropped. It does not look into
+ * a constrained division, which is the same instruction. */
+static Lv divided(Gen *g, Lv x, Lv y)
+{
+    Lt type = LLVMTypeOf(x);
+    if (LLVMGetTypeKind(type) != LLVMVectorTypeKind)
+        return B(FDiv, x, y);
+    Lv arg[] = {x, y, text_operand(g, "round.tonearest"), text_operand(g, "fpexcept.ignore")};
+    return ir_intrinsic(g->ir, "llvm.experimental.constrained.fdiv", &type, 1, arg, 4);
+}
+
 static Lv float_op(Gen *g, KOp op, DType t, Lv x, Lv y, Lv z)
 {
     switch (op) {
@@ -73,7 +92,7 @@ static Lv float_op(Gen *g, KOp op, DType t, Lv x, Lv y, Lv z)
     case KI_MUL:
         return B(FMul, x, y);
     case KI_DIV:
-        return B(FDiv, x, y);
+        return divided(g, x, y);
     case KI_MIN:
         return PICK(FCMP(OLT, x, y), x, y);
     case KI_MAX:
