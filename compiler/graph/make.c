@@ -217,12 +217,12 @@ static Ref reduce_node(Graph *g, OpId op, Ref x, int axis, bool keep)
 static Ref widen(Graph *g, Ref x, DType *narrow)
 {
     *narrow = type_of(g, x)->dtype;
-    return *narrow == F16 || *narrow == BF16 ? g_cast(g, F32, x) : x;
+    return dtype_is_half(*narrow) ? g_cast(g, F32, x) : x;
 }
 
 static Ref narrow_again(Graph *g, Ref x, DType narrow)
 {
-    return narrow == F16 || narrow == BF16 ? g_cast(g, narrow, x) : x;
+    return dtype_is_half(narrow) ? g_cast(g, narrow, x) : x;
 }
 
 Ref g_reduce(Graph *g, OpId op, Ref x, int axis, bool keep)

@@ -94,6 +94,7 @@ typedef struct Op {
     double domain[2];    /* random operands are drawn from here; 0,0: -1..1 */
     const char *kinks;   /* where it is not differentiable and what is chosen there */
     bool given;          /* the derivative is what the model says, whatever the value is */
+    bool selects;        /* OP_REDUCE: each element of the result is one of the operand's */
 } Op;
 
 extern const Op *const optab[N_OPS];

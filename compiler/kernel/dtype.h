@@ -14,6 +14,10 @@ static inline bool dtype_is_float(DType t)
 {
     return t <= BF16;
 }
+static inline bool dtype_is_half(DType t)
+{
+    return t == F16 || t == BF16;
+}
 static inline bool dtype_is_int(DType t)
 {
     return t >= I32 && t <= U8;

@@ -16,11 +16,6 @@ static bool needs_index(Shape *s, int i)
                        shape_text(s, i));
 }
 
-static bool is_half(DType t)
-{
-    return t == F16 || t == BF16;
-}
-
 /* ---- gather ----------------------------------------------------------------------- */
 
 /* [V, t...] at [i...] -> [i..., t...] */
@@ -61,12 +56,12 @@ static void gather_vjp(Graph *g, Ref n, Ref ct, Ref d[])
 {
     Type table = *type_of(g, arg(g, n, 0));
     DType t = table.dtype;
-    if (is_half(t))
+    if (dtype_is_half(t))
         table.dtype = F32;
-    Ref update = is_half(t) ? g_cast(g, F32, ct) : ct;
+    Ref update = dtype_is_half(t) ? g_cast(g, F32, ct) : ct;
     Ref zero = g_zeros(g, &table);
     Ref sum = g_scatter_add(g, zero, arg(g, n, 1), update);
-    d[0] = is_half(t) ? g_cast(g, t, sum) : sum;
+    d[0] = dtype_is_half(t) ? g_cast(g, t, sum) : sum;
 }
 
 const Op op_gather = {
@@ -326,7 +321,7 @@ static void cumsum_kernel(Elem *e, Ref n, const int *out_buf)
     Kernel *k = elem_kernel(e);
     const Type *t = type_of(g, n);
     int axis = (int)attr(g, n, CUMSUM_AXIS)->i;
-    DType wide = is_half(t->dtype) ? F32 : t->dtype;
+    DType wide = dtype_is_half(t->dtype) ? F32 : t->dtype;
     KAff at[MAX_RANK], offset = k_aff(0);
     Val first = 0;
     for (int i = 0; i < t->rank; i++) {

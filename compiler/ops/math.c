@@ -292,15 +292,22 @@ static Val erf_scalar(Elem *e, Ref n, const Val *x)
 }
 
 /* ct * 2/sqrt(pi) * e^(-x*x) */
+/* In f32 for halves: the number is none. */
 static void erf_vjp(Graph *g, Ref n, Ref ct, Ref d[])
 {
     const double two_over_root_pi = 1.1283791670955125739;
     Ref x = arg(g, n, 0);
+    DType t = type_of(g, x)->dtype;
+    if (dtype_is_half(t)) {
+        x = g_cast(g, F32, x);
+        ct = g_cast(g, F32, ct);
+    }
     Ref square = g_mul(g, x, x);
     Ref down = g_neg(g, square);
     Ref bell = g_unary(g, OP_exp, down);
     Ref slope = g_scale(g, bell, two_over_root_pi);
-    d[0] = g_mul(g, ct, slope);
+    Ref back = g_mul(g, ct, slope);
+    d[0] = dtype_is_half(t) ? g_cast(g, t, back) : back;
 }
 
 const Op op_erf = {

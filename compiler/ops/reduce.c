@@ -41,7 +41,7 @@ static bool reduce_shape(Shape *s)
 static bool sum_shape(Shape *s)
 {
     DType t = shape_arg(s, 0)->dtype;
-    if (t == F16 || t == BF16)
+    if (dtype_is_half(t))
         return shape_error(s, E0221, "`%s` is done in f32, and this is %s; cast it first",
                            op_word(s->op), shape_text(s, 0));
     if (t != BOOL)
@@ -240,6 +240,7 @@ const Op op_reduce_max = {
     .simple = single_simple,
     .elem = reduce_max_elem,
     .vjp = reduce_max_vjp,
+    .selects = true,
     .doc = "The largest element of an axis; NaN if one is.",
     .example = "reduce_max(f32[2,3], axis = 1, keep = false); "
                "reduce_max(f32[3,4], axis = 0, keep = true); "
@@ -257,6 +258,7 @@ const Op op_reduce_min = {
     .simple = single_simple,
     .elem = reduce_min_elem,
     .vjp = reduce_min_vjp,
+    .selects = true,
     .doc = "The smallest element of an axis; NaN if one is.",
     .example = "reduce_min(f32[2,3], axis = 1, keep = false); "
                "reduce_min(i32[4], axis = 0, keep = false)",
