@@ -16,7 +16,8 @@ typedef struct Build {
     bool *forced;       /* must be stored, found by a failed kernel */
     bool *alone;        /* joins no other group, likewise */
     Ref *reader;        /* the only node that reads it, or NONE */
-    bool *fresh;        /* made from a contraction's result that nothing else reads */
+    uint8_t
+        *fresh; /* made from a contraction's result that nothing else reads: its element's bytes */
     float op_weight[N_OPS][N_DTYPES];
     int32_t *stamp; /* of groups, for path searches */
     int32_t stamp_now;

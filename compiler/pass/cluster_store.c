@@ -137,8 +137,14 @@ static float expression_weight(const Build *b, Ref r)
     return w;
 }
 
+static int elem_bytes(const Graph *g, Ref r)
+{
+    return dtype_bytes(type_of(g, r)->dtype);
+}
+
 /* A contraction's result that one node reads, and so on along a chain, is best finished
- * in its epilogue: the end of the chain is stored in place of its beginning. */
+ * in its epilogue: the end of the chain is stored in place of its beginning. Unless its
+ * elements are wider: a half is stored, and its casts are computed where they are read. */
 static bool ends_epilogue(Build *b, Ref r)
 {
     const Graph *g = b->g;
@@ -146,14 +152,15 @@ static bool ends_epilogue(Build *b, Ref r)
         return false;
     for (int i = 0; i < node(g, r)->n_args; i++) {
         Ref a = arg(g, r, i);
-        bool from = optab[op_of(g, a)]->kind == OP_CONTRACT || b->fresh[a];
-        b->fresh[r] |= from && b->reads[a] == 1;
+        int from = optab[op_of(g, a)]->kind == OP_CONTRACT ? elem_bytes(g, a) : b->fresh[a];
+        if (b->reads[a] == 1 && from > b->fresh[r])
+            b->fresh[r] = (uint8_t)from;
     }
-    if (!b->fresh[r])
+    if (b->fresh[r] == 0)
         return false;
     bool goes_on = b->reads[r] == 1 && b->reader[r] != NONE &&
                    optab[op_of(g, b->reader[r])]->kind == OP_POINTWISE;
-    return !goes_on;
+    return !goes_on && elem_bytes(g, r) <= b->fresh[r];
 }
 
 /* A reduction that another one of the same op goes on with: one walk, one accumulator. */
