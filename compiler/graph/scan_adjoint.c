@@ -164,11 +164,12 @@ static void find_varying(Reverse *v)
     }
 }
 
-/* A view that is not smaller than what it shows is not worth keeping. */
+/* A view or a cast that is not smaller than what it is of is not worth keeping. */
 static bool is_wide_view(const Graph *b, Ref r)
 {
-    return optab[op_of(b, r)]->kind == OP_VIEW && node(b, r)->n_args == 1 &&
-           type_elems(type_of(b, arg(b, r, 0))) <= type_elems(type_of(b, r));
+    bool cast = op_of(b, r) == OP_cast;
+    return (cast || optab[op_of(b, r)]->kind == OP_VIEW) && node(b, r)->n_args == 1 &&
+           type_bytes(type_of(b, arg(b, r, 0))) <= type_bytes(type_of(b, r));
 }
 
 static Place place_arg(const Reverse *v, Ref r)
