@@ -1,5 +1,6 @@
 /* Constant folding. The value comes from a kernel of the node, run by the exact
  * interpreter: the same bits as at run time. */
+#include <math.h>
 #include <string.h>
 #include "elem.h"
 #include "pass.h"
@@ -20,12 +21,23 @@ static Ref constant_of(const Graph *g, Ref x)
 /* What is folded: a pointwise op of repeated numbers (as scalars), or an op of literals. */
 typedef enum Case { NOT_CONSTANT, REPEATED, LITERALS } Case;
 
+/* A cast to a half that rounds is left to run: without rounding, in double, the graph is then the
+ * function that its gradient is of, and differences can judge it. */
+static bool rounds(const Graph *g, Ref n)
+{
+    DType t = type_of(g, n)->dtype;
+    double x;
+    if (op_of(g, n) != OP_cast || !dtype_is_half(t))
+        return false;
+    return !const_value(g, arg(g, n, 0), &x) || (dtype_round(t, x) != x && !isnan(x));
+}
+
 static Case classify(const Graph *g, Ref n)
 {
     const Op *op = optab[op_of(g, n)];
     int n_args = node(g, n)->n_args;
     int64_t literals = 0;
-    if (n_args == 0 || (op->scalar == NULL && op->elem == NULL))
+    if (n_args == 0 || (op->scalar == NULL && op->elem == NULL) || rounds(g, n))
         return NOT_CONSTANT;
     for (int i = 0; i < n_args; i++) {
         Ref x = arg(g, n, i);
