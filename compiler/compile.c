@@ -91,6 +91,18 @@ static void own_results(Graph *g)
     }
 }
 
+/* `precision`: f32 values that can be are stored as halves. */
+static void store_less(Ctx *cx, const Model *m, Graph **g)
+{
+    Precision p = model_precision(m);
+    if (p.type == F32)
+        return;
+    Graph *less = narrow(*g, p.type, p.loss_scale);
+    graph_free(*g);
+    *g = less;
+    simplify(cx, less);
+}
+
 /* How deep scans may be nested, before there are micro-batches around them. */
 static int room_for_scans(const Model *m)
 {
@@ -129,6 +141,9 @@ static bool entry_graph(Ctx *cx, const Options *o, EntryKind e, bool primal_only
     if (g == NULL)
         return false;
     simplify(cx, g); /* fold, share, drop dead nodes     */
+    if (e != ENTRY_INIT)
+        store_less(cx, m, out); /* f32 as bf16 or f16, with casts   */
+    g = *out;
     if (!inspect(cx, "primal", g))
         return false;
     if (!loops_fit(g))
@@ -147,8 +162,8 @@ static bool entry_graph(Ctx *cx, const Options *o, EntryKind e, bool primal_only
     if (o->form.scan_levels > 0 &&
         cut_scans(m, o->form.scan_levels, out)) /* fewer bytes, more time */
         simplify(cx, g = *out);
-    if (!vjp(cx, g, model_pinned(m))) /* append the reverse graph         */
-        return false;                 /* an op has no derivative          */
+    if (!vjp(cx, g, model_pinned(m), model_precision(m).loss_scale)) /* append the reverse graph */
+        return false; /* an op has no derivative          */
     simplify(cx, g);
     if (play_again(out)) /* what the model asks to recompute */
         simplify(cx, g = *out);
@@ -181,6 +196,9 @@ bool compile_graphs(Ctx *cx, int32_t source, const Options *o, bool primal_only,
     out->model = model_open_named(cx, ast, o->model, o->define, o->n_defines, out->arena);
     if (out->model == NULL)
         return false;
+    Precision p;
+    if (o->precision != NULL && precision_find(o->precision, &p))
+        model_set_precision(out->model, p.type);
     for (int i = 0; i < N_ENTRIES; i++) { /* init last: it knows every slot   */
         EntryKind e = order[i];
         if (!is_asked_for(o, out->model, e))
@@ -199,6 +217,8 @@ static Program *new_program(const Output *out)
     p->doc = model_doc(out->model);
     p->train_doc = model_train_doc(out->model);
     p->accumulate = model_accumulate(out->model);
+    p->precision = model_precision(out->model).type;
+    p->loss_scale = model_precision(out->model).loss_scale;
     p->batch_rows = model_batch(out->model);
     model_hash(out->model, p->hash);
     return p;
@@ -255,6 +275,10 @@ bool compile_differences(Ctx *cx, int32_t source, const Options *o, Output *out)
         return false;
     Model *m = out->model;
     Graph *g = build(cx, m, ENTRY_GRAD);
+    if (g != NULL && model_precision(m).type != F32) {
+        simplify(cx, g);
+        store_less(cx, m, &g); /* numbers are rounded as in `grad` */
+    }
     if (g != NULL && model_accumulate(m) > 1)
         g = build_accumulate(cx, m, g);
     if (g == NULL)

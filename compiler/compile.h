@@ -20,8 +20,9 @@ typedef struct Options {
     const char *model;    /* of several in a file; NULL: the last */
     const Define *define; /* -D name=value */
     int n_defines;
-    bool entry[4];      /* by EntryKind: asked for; `grad` for `step` without a `train` */
-    BudgetAsked budget; /* of the whole block */
+    const char *precision; /* f32, bf16 or f16, whatever the model says; NULL: that */
+    bool entry[4];         /* by EntryKind: asked for; `grad` for `step` without a `train` */
+    BudgetAsked budget;    /* of the whole block */
     PlanEffort effort;
     const CostModel *cost; /* of steps; NULL: cost_time */
     bool prove;            /* what the budget costs at the least */

@@ -75,6 +75,10 @@ int read_options(Cli *c)
                                 .cpu = cli_value(c, OPT_CPU, "native"),
                                 .triple = cli_value(c, OPT_TRIPLE, NULL),
                                 .threads_max = o->threads_max};
+    Precision known;
+    o->precision = cli_value(c, OPT_PRECISION, NULL);
+    if (o->precision != NULL && !precision_find(o->precision, &known))
+        return usage_error(c, "--precision takes f32, bf16 and f16, not `%s`", o->precision);
     if (target_find(o->target.target) == NULL)
         return usage_error(c, "there is no target `%s`; this gradc has: cpu", o->target.target);
     status = cli_cost(c);

@@ -306,6 +306,9 @@ static int report(const Check *k, bool same)
                "1, 2, 3 and 8 threads: %s\n",
                k->checks, k->failures, k->redrawn, k->worst, k->worst_name ? ", in " : "",
                k->worst_name ? k->worst_name : "", same ? "the same bits" : "DIFFERENT BITS");
+    if (!k->c->cx->json && k->p->precision != F32)
+        printf("%s values were not rounded for the differences, but for the threads they were\n",
+               dtype_name(k->p->precision));
     return k->failures == 0 && k->checks > 0 && same ? EXIT_OK : EXIT_INPUT;
 }
 

@@ -14,6 +14,14 @@ typedef struct Define {
 /* A resolved model: definitions, arguments, pinned storage, training. */
 typedef struct Model Model;
 
+/* What values are stored as (pass/narrow.c): f32 is the types of the model. */
+typedef struct Precision {
+    DType type;        /* F32, BF16 or F16 */
+    double loss_scale; /* a power of two; 1 but for F16 */
+} Precision;
+/* f32, bf16 or f16, this with the scale that is used where none is given. */
+bool precision_find(const char *name, Precision *p);
+
 typedef enum EntryKind { ENTRY_INIT, ENTRY_EVAL, ENTRY_GRAD, ENTRY_STEP } EntryKind;
 
 /* The last model of the file; model_open_named: the one of that name (NULL: the last).
@@ -25,10 +33,12 @@ Model *model_open_named(Ctx *cx, const Ast *ast, const char *name, const Define 
 
 /* Storage and inputs of all entries that were built so far. */
 const Pinned *model_pinned(const Model *m);
-Pinned *model_storage(Model *m);          /* the same, for a pass that adds slots */
-int64_t model_accumulate(const Model *m); /* micro-batches of a step, at least 1 */
-int64_t model_batch(const Model *m);      /* rows of a micro-batch; 0: there is no batch */
-bool model_trains(const Model *m);        /* it has a `train` definition */
+Pinned *model_storage(Model *m);           /* the same, for a pass that adds slots */
+int64_t model_accumulate(const Model *m);  /* micro-batches of a step, at least 1 */
+Precision model_precision(const Model *m); /* what `train` says, or was set instead */
+void model_set_precision(Model *m, DType type);
+int64_t model_batch(const Model *m); /* rows of a micro-batch; 0: there is no batch */
+bool model_trains(const Model *m);   /* it has a `train` definition */
 const char *model_name(const Model *m);
 /* The comments above the model, its `train`, and its loss, output or metric of this name (of the
  * entries that were built so far), or NULL. */

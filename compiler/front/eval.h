@@ -57,6 +57,7 @@ typedef struct Train {
     Clip clip;
     double clip_at;
     int64_t accumulate;
+    Precision precision;
     Guard guard;
     VEC(const Expr *) freeze; /* strings */
     VEC(bool) freezes;        /* has matched a parameter */

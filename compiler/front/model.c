@@ -467,6 +467,17 @@ int64_t model_accumulate(const Model *m)
     return m->train.accumulate;
 }
 
+Precision model_precision(const Model *m)
+{
+    return m->train.precision;
+}
+
+void model_set_precision(Model *m, DType type)
+{
+    if (m->train.precision.type != type)
+        precision_find(dtype_name(type), &m->train.precision);
+}
+
 int64_t model_batch(const Model *m)
 {
     return m->batch;
@@ -522,6 +533,9 @@ static void describe(const Model *m, Text *t)
     text_add(t, "model %s\n", m->item->name.text);
     for (int i = 0; i < m->arg.n; i++)
         text_add(t, "%s = %s\n", m->arg.at[i].name, value_text(t->arena, m->arg.at[i].value));
+    if (m->train.precision.type != F32) /* given, it may be, outside of the text */
+        text_add(t, "precision %s, %g\n", dtype_name(m->train.precision.type),
+                 m->train.precision.loss_scale);
     for (int i = 0; i < m->pinned.slot.n; i++) {
         const Slot *s = &m->pinned.slot.at[i];
         if (s->kind == SLOT_PARAM || s->kind == SLOT_STATE)

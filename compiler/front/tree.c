@@ -292,8 +292,8 @@ Item *tree_item(Parser *p, Span at, ItemKind kind, Name name)
 
 void tree_setting(Parser *p, Settings *to, Name name, const Exprs *value, Span at)
 {
-    static const char *const known[] = {"optimizer", "clip",  "accumulate", "precision",
-                                        "freeze",    "guard", "loss_scale"};
+    static const char *const known[] = {"optimizer", "clip",   "accumulate",
+                                        "precision", "freeze", "guard"};
     enum { N_KNOWN = sizeof known / sizeof *known };
     int i = 0;
     while (i < N_KNOWN && strcmp(known[i], name.text) != 0)
@@ -306,7 +306,7 @@ void tree_setting(Parser *p, Settings *to, Name name, const Exprs *value, Span a
         else
             diag_help(p->cx, d,
                       "the settings are optimizer, clip, accumulate, precision, "
-                      "freeze, guard and loss_scale");
+                      "freeze and guard");
     }
     vec_push(p->arena, to, ((Setting){name, *value, at}));
 }

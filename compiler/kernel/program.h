@@ -128,6 +128,8 @@ typedef struct Program {
     int64_t pinned_bytes; /* handle and pinned storage: [0, pinned_bytes) */
     int64_t arena_bytes;  /* maximum of the entries' peaks */
     int64_t accumulate;   /* micro-batches of a step */
+    DType precision;      /* what f32 values that can be are stored as */
+    double loss_scale;    /* of F16 */
     int64_t batch_rows;
     int32_t threads_max;
     int64_t lanes_offset; /* where lane scratch begins; lane i at + i * lane_bytes */

@@ -19,11 +19,18 @@ Ref fold_constant(Ctx *cx, Graph *g, Ref n);
 /* Simplifies bodies and drops what is not used of them; true if something was. */
 bool simplify_scans(Ctx *cx, Graph *g);
 
+/* A copy of the primal graph g that stores its f32 values as `half`, F16 or BF16, but for what
+ * needs more: narrow.c says which. Every root keeps its type, and so does every slot and input.
+ * loss_scale is that of vjp(). The caller frees it. requires: simplify().   breaks: every Ref. */
+Graph *narrow(const Graph *g, DType half, double loss_scale);
+
 /* Appends the reverse graph of the ROOT_LOSS: a ROOT_GRADIENT for each trained
  * parameter slot of `pin` that the loss depends on (a report if it depends on
  * none of a trained parameter: E04xx warning), and for each input declared `with grad`.
+ * Inside, cotangents are those of loss_scale times the loss, a power of two, so that those of
+ * f16 values do not vanish; the gradients are divided by it, which is exact.
  * requires: a verified primal graph with one scalar loss.   keeps: every Ref. */
-bool vjp(Ctx *cx, Graph *g, const Pinned *pin);
+bool vjp(Ctx *cx, Graph *g, const Pinned *pin, double loss_scale);
 
 /* So that differences see what a gradient sees, a copy of the primal graph g of one of two
  * kinds: `store` keeps what stop_gradient is taken of, at every step of every scan, in new

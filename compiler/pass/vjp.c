@@ -213,7 +213,8 @@ bool pullback(Ctx *cx, Graph *g, const Ref *ys, const Ref *cts, int n_ys, const 
 /* The nodes whose cotangents an entry gives. */
 typedef struct Wanted {
     VEC(Ref) x;
-    Ref *d;
+    Ref *d; /* of loss_scale times the loss */
+    double loss_scale;
 } Wanted;
 
 static bool is_trained(const Pinned *pin, int64_t slot)
@@ -237,6 +238,19 @@ static void collect(const Graph *g, const Pinned *pin, Arena *a, Wanted *w)
     w->d = NEW_ARRAY(a, Ref, w->x.n);
 }
 
+/* Without the loss scale; in f32 at least, where it is exact. */
+static Ref unscaled(Graph *g, Ref d, double loss_scale)
+{
+    if (d == REF_ZERO || loss_scale == 1)
+        return d;
+    DType t = type_of(g, d)->dtype;
+    if (t == F32 || t == F64)
+        return g_scale(g, d, 1 / loss_scale);
+    Ref wide = g_cast(g, F32, d);
+    wide = g_scale(g, wide, 1 / loss_scale);
+    return g_cast(g, t, wide);
+}
+
 /* The sum over the nodes that read one slot or input; REF_ZERO: the loss has no gradient. */
 static Ref gradient_of(Graph *g, const Wanted *w, OpId op, int64_t index)
 {
@@ -247,7 +261,7 @@ static Ref gradient_of(Graph *g, const Wanted *w, OpId op, int64_t index)
             continue;
         sum = sum == REF_ZERO ? w->d[i] : g_add(g, sum, w->d[i]);
     }
-    return sum;
+    return unscaled(g, sum, w->loss_scale);
 }
 
 static void warn_unused(Ctx *cx, const char *what, const char *name, const Origin *o)
@@ -297,18 +311,18 @@ static Ref find_loss(const Graph *g)
     return NONE;
 }
 
-bool vjp(Ctx *cx, Graph *g, const Pinned *pin)
+bool vjp(Ctx *cx, Graph *g, const Pinned *pin, double loss_scale)
 {
     const Origin *origin = g->origin;
     ArenaMark mark = arena_mark(&cx->scratch);
-    Wanted w = {.d = NULL};
+    Wanted w = {.loss_scale = loss_scale};
     Ref loss = find_loss(g);
     assert(loss != NONE && rank(g, loss) == 0 && dtype_is_float(type_of(g, loss)->dtype));
     collect(g, pin, &cx->scratch, &w);
     g->n_primal = (Ref)g->node.n;
     g->origin = node(g, loss)->origin;
-    Ref one = g_const(g, type_of(g, loss)->dtype, 1);
-    bool fine = pullback(cx, g, &loss, &one, 1, w.x.at, w.x.n, w.d);
+    Ref seed = g_const(g, type_of(g, loss)->dtype, loss_scale);
+    bool fine = pullback(cx, g, &loss, &seed, 1, w.x.at, w.x.n, w.d);
     if (fine) {
         add_slots(cx, g, pin, &w);
         add_inputs(cx, g, pin, &w);

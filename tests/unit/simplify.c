@@ -241,7 +241,7 @@ START_TEST(stop_gradient_goes_after_vjp)
     graph_root(g, ROOT_LOSS, "loss", y, -1, -1);
     simplify(&cx, g);
     ck_assert_int_eq(g->node.n - 1, 4);
-    ck_assert(vjp(&cx, g, &pin));
+    ck_assert(vjp(&cx, g, &pin, 1));
     simplify(&cx, g);
     ck_assert_int_eq(g->node.n - 1, 3); /* the gradient is sin(w) */
     ck_assert_int_eq(g->n_primal, 4);

@@ -111,7 +111,7 @@ START_TEST(square_of_a_line)
     Ref two = g_const(g, F32, 2);
     Ref loss = g_pow(g, line, two);
     loss_is(loss);
-    ck_assert(vjp(&cx, g, &pin));
+    ck_assert(vjp(&cx, g, &pin, 1));
     const Value in[] = {scalar(3)}, slot[] = {scalar(2), scalar(1)};
     Value *v = eval_graph(g, &(Feed){.input = in, .slot = slot}, &cx.perm);
     ck_assert(v[loss].x[0] == 49);
@@ -137,7 +137,7 @@ START_TEST(two_three_one_network)
     Ref square = g_mul(g, miss, miss);
     Ref loss = g_scale(g, square, 0.5);
     loss_is(loss);
-    ck_assert(vjp(&cx, g, &pin));
+    ck_assert(vjp(&cx, g, &pin, 1));
     /* the first unit is 0 in real numbers: relu'(0) = 0 */
     const Value in[] = {VALUES(1, 2)};
     const Value slot[] = {VALUES(0.5, -0.3, 0.2, 0.8, -0.4, 0.6), VALUES(0.1, -0.2, 0),
@@ -245,7 +245,7 @@ START_TEST(only_active_values_get_cotangents)
     graph_root(g, ROOT_OUTPUT, "aside", aside, -1, -1);
     Ref sum = g_add(g, scaled, x);
     loss_is(g_sum_all(g, sum));
-    ck_assert(vjp(&cx, g, &pin));
+    ck_assert(vjp(&cx, g, &pin, 1));
     Ref end = g->n_primal;
     simplify(&cx, g);
     (void)end;
@@ -266,7 +266,7 @@ START_TEST(unused_parameters_are_warned_about)
     Ref sum = g_add(g, product, c);
     (void)x;
     loss_is(sum);
-    ck_assert(vjp(&cx, g, &pin));
+    ck_assert(vjp(&cx, g, &pin, 1));
     ck_assert_int_eq(cx.n_warnings, 2);
     ck_assert_str_eq(cx.diag.at[0]->text, "the loss does not depend on the parameter `b`");
     ck_assert_str_eq(cx.diag.at[1]->text, "the loss does not depend on the input `x`");
@@ -281,7 +281,7 @@ START_TEST(a_slot_read_twice_has_one_gradient)
     Type t = type_scalar(F32);
     Ref a = param("a", t), again = g_slot(g, 0, t);
     loss_is(g_mul(g, a, again));
-    ck_assert(vjp(&cx, g, &pin));
+    ck_assert(vjp(&cx, g, &pin, 1));
     ck_assert_int_eq(g->root.n, 2);
     Value *v = eval_graph(g, &(Feed){.slot = (Value[]){scalar(5)}}, &cx.perm);
     ck_assert(v[gradient("a")].x[0] == 10);
@@ -307,7 +307,7 @@ static bool vjp_of(const char *text)
         if (op_of(g, r) == OP_slot)
             pinned_add(&pin, "p", SLOT_PARAM, *type_of(g, r), NULL);
     }
-    return vjp(&cx, g, &pin);
+    return vjp(&cx, g, &pin, 1);
 }
 
 START_TEST(all_offending_uses_are_reported_at_once)

@@ -84,6 +84,12 @@ static void put_constants(Header *h)
     put_size(h, "ACCUMULATE", p->accumulate > 0 ? p->accumulate : 1,
              "a step takes this many times as many rows");
     put_size(h, "THREADS_MAX", p->threads_max, "lanes that the block has scratch for");
+    if (p->precision != F32) {
+        text_add(&h->t, "#define %s_PRECISION \"%s\" /* of stored values; not of tensors */\n",
+                 h->upper, dtype_name(p->precision));
+        text_add(&h->t, "#define %s_LOSS_SCALE %g /* inside: gradients are without it */\n",
+                 h->upper, p->loss_scale);
+    }
     text_add(&h->t, "#define %s_HASH \"%s\" /* graph, shapes, optimizer */\n", h->upper,
              name_in_string(h->m->arena, p->hash));
     text_add(&h->t, "#define %s_CPU \"%s\"\n", h->upper, h->m->ir.mach->cpu);
