@@ -3,7 +3,8 @@
  * What is judged are twins of the model, in other types. In double nothing is rounded, so
  * that reverse and forward mode give the same number but for the order of sums. In the
  * twin that keeps f32, all arithmetic is in double too, but numbers that are folded, or that
- * a rule brings with it (2/sqrt(pi)), have been rounded; its casts stay.
+ * a rule brings with it (2/sqrt(pi)), have been rounded; its casts stay, and `precision`, whose
+ * numbers are halves.
  *
  * Derivatives are taken beside the first values: a bias of zeros puts relu on its kink,
  * where the rules of ops and those of kernels may both be right and differ. */
@@ -47,6 +48,9 @@ const char *twin_text(Arena *a, const char *text, bool all)
     Text t;
     text_init(&t, a);
     while (*text != '\0') {
+        size_t line = strncmp(text, "    precision ", 14) == 0 ? strcspn(text, "\n") : 0;
+        text_put(&t, text, all ? 0 : line);
+        text += line;
         size_t n = 0;
         while (isalnum((unsigned char)text[n]) || text[n] == '_')
             n++;

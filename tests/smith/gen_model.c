@@ -379,6 +379,9 @@ static void train(Gen *g, Text *t)
         text_add(t, "    guard %s\n", gen_chance(g, 50) ? "loss" : "off");
     if (g->batch > 1 && gen_chance(g, 30))
         text_add(t, "    accumulate %d\n", gen_int(g, 2, 3));
+    if (gen_chance(g, 40))
+        text_add(t, gen_chance(g, 60) ? "    precision bf16\n" : "    precision f16(scale = %d)\n",
+                 1 << gen_int(g, 0, 10));
     text_add(t, "}\n");
 }
 
