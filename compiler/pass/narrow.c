@@ -322,7 +322,10 @@ static void narrow_reduction(Level *l, Ref r)
         set(l, r, made, WIDE);
     } else if (half && optab[op_of(g, r)]->selects && !l->reduced[r]) {
         Ref made = copy_of(l, r, wide_of);
-        round_off(l, r, made);
+        round_off(l, r, made); /* exact; a reduction is stored, and is to be so as a half */
+        const Origin *o = node(l->to, made)->origin;
+        if (o == NULL || o->memory == MEMORY_PLANNED)
+            ask(l->to, l->map[r], MEMORY_STORED);
     } else {
         Ref made = copy_of(l, r, wide_of);
         set(l, r, made, l->given[r] ? GIVEN : WIDE);
