@@ -12,15 +12,6 @@
 /* Chunks of fewer rows along the last axis are dear: each packs what all rows share. */
 enum { GOOD_ROWS = 64, WIDER = 4, FREE_DEPTH = 32, PART_FROM = 64 };
 
-typedef struct Search {
-    const Graph *g;
-    Arena *a;
-    uint32_t *first_user; /* by node: into user[]; the last entry ends the list */
-    Ref *user;
-    bool *rooted, *free;
-    VEC(Ref) pending;
-} Search;
-
 /* ---- the graph, looked at once --------------------------------------------------- */
 
 static void find_users(Search *s)
@@ -74,11 +65,6 @@ static Search *look_at(const Graph *g, Arena *a)
 }
 
 /* ---- regions ----------------------------------------------------------------------- */
-
-static int64_t elems(const Graph *g, Ref r)
-{
-    return rank(g, r) < 0 ? 0 : type_elems(type_of(g, r));
-}
 
 /* Nearly as large as the seed: it is not to exist whole. */
 static bool is_wide(const Region *v, Ref r)
@@ -221,23 +207,6 @@ static int64_t rows_of(int64_t n, int64_t all, int64_t most)
     return rows;
 }
 
-/* Nothing that has a gradient is read by all rows. */
-static bool sums_nothing(Search *s, const Region *v)
-{
-    const Graph *g = s->g;
-    for (Ref r = 1; r <= v->last; r++) {
-        int n = node(g, r)->n_args, *want = NEW_ARRAY(s->a, int, n);
-        if (!is_in(v, r))
-            continue;
-        operand_axes(g, r, v->axis[r], want);
-        for (int i = 0; i < n; i++)
-            if (want[i] == WHOLE && !s->free[arg(g, r, i)] &&
-                dtype_is_float(type_of(g, arg(g, r, i))->dtype))
-                return false;
-    }
-    return true;
-}
-
 /* Axes along which rows do not read each other, ascending; how many. */
 static int find_axes(Search *s, Region *v, const Chunks *is, int axis[])
 {
@@ -257,36 +226,6 @@ static int64_t matrix_elems(const Graph *g, Ref seed, const int axis[], int n)
     return size;
 }
 
-/* Would a contraction of a chunk, or a gradient of it, be summed in another order than the whole
- * one? */
-static bool sums_otherwise(const Graph *g, Ref r, int axis, int64_t parts)
-{
-    int want[2];
-    int64_t all = 1;
-    const Attr *extent = attr(g, r, op_attr(&op_contract, "extent"));
-    for (int i = 0; i < extent->n; i++)
-        all *= extent->ints[i];
-    operand_axes(g, r, axis, want);
-    for (int i = -1; i < 2; i++) {
-        int64_t whole = elems(g, i < 0 ? r : arg(g, r, i)), part = whole / parts;
-        bool is_cut = i < 0 || want[i] != WHOLE;
-        if (is_cut && part > 0 &&
-            contract_in_leaves(part, all / whole) != contract_in_leaves(whole, all / whole))
-            return true;
-    }
-    return false;
-}
-
-/* What is summed within rows is summed in the order of the whole. */
-static bool keeps_order(const Region *v)
-{
-    for (Ref r = 1; r <= v->last; r++)
-        if (is_in(v, r) && op_of(v->g, r) == OP_contract &&
-            sums_otherwise(v->g, r, v->axis[r], v->extent / v->rows))
-            return false;
-    return true;
-}
-
 /* Fewest loops, then most rows: one axis if that is enough, else the first one alone, a row at
  * a time, and the body is chunked in turn. */
 static bool choose(Search *s, Region *v, const int axis[], int n, const Chunks *is)
@@ -302,7 +241,7 @@ static bool choose(Search *s, Region *v, const int axis[], int n, const Chunks *
     if (!grow(s, v, best))
         return false;
     v->rows = rows_of(v->extent, all, v->most);
-    return v->rows < v->extent && (is->parts == 0 || keeps_order(v));
+    return v->rows < v->extent && (is->parts == 0 || keeps_bits(s, v));
 }
 
 static bool is_seed(const Graph *g, Ref r, int64_t from)

@@ -33,6 +33,26 @@ static inline bool is_in(const Region *v, Ref r)
     return v->axis[r] != MIXED;
 }
 
+/* A graph that is searched for regions. */
+typedef struct Search {
+    const Graph *g;
+    Arena *a;
+    uint32_t *first_user; /* by node: into user[]; the last entry ends the list */
+    Ref *user;
+    bool *rooted, *free;
+    VEC(Ref) pending;
+} Search;
+
+static inline int64_t elems(const Graph *g, Ref r)
+{
+    return rank(g, r) < 0 ? 0 : type_elems(type_of(g, r));
+}
+
+/* Nothing that has a gradient is read by all rows. */
+bool sums_nothing(Search *s, const Region *v);
+/* ... and then, with v->rows at a time: no bit of a value or of a cotangent changes. */
+bool keeps_bits(Search *s, const Region *v);
+
 /* Which axes of its operands the rows along axis a of r are made of: want[i] is an axis, or
  * WHOLE.   fails: false: rows read each other, or the op has no rule. */
 bool operand_axes(const Graph *g, Ref r, int a, int want[]);

@@ -1,0 +1,141 @@
+/* Regions whose chunks change no bit: nothing is summed over chunks, sums within them have the
+ * order of the whole, and cotangents that meet outside of the region meet in the order they had. */
+#include "chunk.h"
+
+bool sums_nothing(Search *s, const Region *v)
+{
+    const Graph *g = s->g;
+    for (Ref r = 1; r <= v->last; r++) {
+        int n = node(g, r)->n_args, *want = NEW_ARRAY(s->a, int, n);
+        if (!is_in(v, r))
+            continue;
+        operand_axes(g, r, v->axis[r], want);
+        for (int i = 0; i < n; i++)
+            if (want[i] == WHOLE && !s->free[arg(g, r, i)] &&
+                dtype_is_float(type_of(g, arg(g, r, i))->dtype))
+                return false;
+    }
+    return true;
+}
+
+/* ---- sums within rows ---------------------------------------------------------------- */
+
+/* Would a contraction of a chunk, or a gradient of it, be summed in another order than the whole
+ * one? */
+static bool sums_otherwise(const Graph *g, Ref r, int axis, int64_t parts)
+{
+    int want[2];
+    int64_t all = 1;
+    const Attr *extent = attr(g, r, op_attr(&op_contract, "extent"));
+    for (int i = 0; i < extent->n; i++)
+        all *= extent->ints[i];
+    operand_axes(g, r, axis, want);
+    for (int i = -1; i < 2; i++) {
+        int64_t whole = elems(g, i < 0 ? r : arg(g, r, i)), part = whole / parts;
+        bool is_cut = i < 0 || want[i] != WHOLE;
+        if (is_cut && part > 0 &&
+            contract_in_leaves(part, all / whole) != contract_in_leaves(whole, all / whole))
+            return true;
+    }
+    return false;
+}
+
+/* What is summed within rows is summed in the order of the whole. */
+static bool keeps_order(const Region *v)
+{
+    for (Ref r = 1; r <= v->last; r++)
+        if (is_in(v, r) && op_of(v->g, r) == OP_contract &&
+            sums_otherwise(v->g, r, v->axis[r], v->extent / v->rows))
+            return false;
+    return true;
+}
+
+/* ---- sums of cotangents ------------------------------------------------------------- */
+
+/* Who reads a value, by place: a cotangent is the sum over its readers, from the last to the first.
+ * The region's readers become one, the scan, which stands where the region ends. */
+typedef struct Readers {
+    int in, out; /* of the region, and others */
+    Ref first_in;
+    bool out_before, out_within, out_after; /* the region's first, its end */
+} Readers;
+
+static void note_reader(const Region *v, Readers *u, Ref r, bool in)
+{
+    if (in && u->in++ == 0)
+        u->first_in = r;
+    if (in)
+        return;
+    u->out++;
+    u->out_before = u->out_before || u->in == 0;
+    u->out_within = u->out_within || (u->in > 0 && r < v->last);
+    u->out_after = u->out_after || r > v->last;
+}
+
+/* Readers of x, of which `end` counts as the region's, too. */
+static Readers readers_of(const Search *s, const Region *v, Ref x, Ref end)
+{
+    Readers u = {0};
+    for (uint32_t i = s->first_user[x]; i < s->first_user[x + 1]; i++) /* ascending */
+        note_reader(v, &u, s->user[i], s->user[i] == end || is_in(v, s->user[i]));
+    return u;
+}
+
+/* Is a cotangent the same sum, in the same order, if the scan is one reader in place of many? Two
+ * terms have no order. */
+static bool sums_alike(const Readers *u)
+{
+    return u->in + u->out <= 2 || u->out == 0 || (!u->out_within && (!u->out_after || u->in == 1));
+}
+
+/* Of what the region reads. Reshapes are one with the reshape that cuts them: then that is a
+ * reader, in the scan's place, of what they show. */
+static bool operand_sums_alike(const Search *s, const Region *v, Ref x)
+{
+    Readers u = readers_of(s, v, x, NONE);
+    bool fine = sums_alike(&u);
+    while (fine && op_of(s->g, x) == OP_reshape) {
+        Ref of = arg(s->g, x, 0);
+        Readers shown = readers_of(s, v, of, x);
+        fine = u.out == 0 ? sums_alike(&shown) : u.in == 1 && u.out == 1 && shown.out == 0;
+        u = shown;
+        x = of;
+    }
+    return fine;
+}
+
+/* Of what the region gives: others are summed first, and then go on as one. */
+static bool result_sums_alike(const Search *s, const Region *v, Ref r)
+{
+    Readers u = readers_of(s, v, r, NONE);
+    return u.out == 0 || (u.out <= 2 && (u.in == 0 || (!u.out_before && !u.out_within)));
+}
+
+static bool is_float(const Graph *g, Ref r)
+{
+    return rank(g, r) >= 0 && dtype_is_float(type_of(g, r)->dtype);
+}
+
+/* Each cotangent outside of the region, and of what it gives, is the sum that it was. */
+static bool keeps_sums(Search *s, const Region *v)
+{
+    const Graph *g = s->g;
+    bool *later = NEW_ARRAY(s->a, bool, g->node.n);
+    for (Ref r = 1; r <= v->last; r++) {
+        bool in = is_in(v, r);
+        for (int i = 0; i < node(g, r)->n_args; i++) {
+            Ref x = arg(g, r, i);
+            later[r] = later[r] || later[x] || (!in && is_in(v, x));
+            if (in && !is_in(v, x) && !s->free[x] && is_float(g, x) && !operand_sums_alike(s, v, x))
+                return false;
+        }
+        if ((!in && later[r]) || (in && is_float(g, r) && !result_sums_alike(s, v, r)))
+            return false; /* what stands after the scan now, or is summed in another order */
+    }
+    return true;
+}
+
+bool keeps_bits(Search *s, const Region *v)
+{
+    return keeps_order(v) && keeps_sums(s, v);
+}
