@@ -255,11 +255,14 @@ static const char *step_label(Lowering *lo, const Level *l, const Group *gr)
 
 static Level *lower_body(Lowering *lo, Level *l, const Group *gr);
 
-static void count_body(PlanStep *s, const Plan *body, double count)
+static void count_body(PlanStep *s, const Plan *body, int64_t count)
 {
+    s->body = body;
+    s->count = count;
+    s->workspace = body->peak;
     for (int32_t i = 0; i < body->n_steps; i++) {
-        s->flops += count * body->step[i].flops;
-        s->bytes_moved += count * body->step[i].bytes_moved;
+        s->flops += (double)count * body->step[i].flops;
+        s->bytes_moved += (double)count * body->step[i].bytes_moved;
     }
 }
 
@@ -284,8 +287,7 @@ static void make_step(Lowering *lo, Level *l, int at)
             push_unique(s->write, &s->n_writes, l->swap[s->group][i]);
         }
         const Plan *body = (l->body[s->group] = lower_body(lo, l, gr))->plan;
-        s->workspace = body->peak;
-        count_body(s, body, (double)attr(l->g, gr->anchor, SCAN_COUNT)->i);
+        count_body(s, body, attr(l->g, gr->anchor, SCAN_COUNT)->i);
     }
 }
 

@@ -51,7 +51,9 @@ typedef struct PlanStep {
     int64_t workspace_offset; /* by place() */
     int64_t lane_bytes;       /* scratch of one lane */
     double flops, bytes_moved;
-    bool guarded; /* skipped when the step is not finite */
+    const struct Plan *body; /* a loop: its steps, ... */
+    int64_t count;           /* ... so many times */
+    bool guarded;            /* skipped when the step is not finite */
     const Origin *origin;
     int32_t n_frees;
     int32_t *frees; /* ranges that end here; by plan_liveness() */

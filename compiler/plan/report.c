@@ -295,11 +295,21 @@ static void put_largest(const Ctx *cx, const Plan *p, Text *to)
 const CostModel cost_time = {.flops = 50, .bytes = 20, .call = 50};
 const CostModel cost_flops = {.flops = 1};
 
+/* A loop takes what its steps do: each of them calls, and moves bytes while nothing computes. */
+static double step_cost(const CostModel *m, const PlanStep *s)
+{
+    double compute = s->flops / m->flops, move = m->bytes > 0 ? s->bytes_moved / m->bytes : 0;
+    if (s->body == NULL)
+        return (compute > move ? compute : move) + m->call;
+    double each = 0;
+    for (int32_t i = 0; i < s->body->n_steps; i++)
+        each += step_cost(m, &s->body->step[i]);
+    return (double)s->count * each + m->call;
+}
+
 int64_t plan_step_cost(const Plan *p, const PlanStep *s)
 {
-    const CostModel *m = p->cost != NULL ? p->cost : &cost_time;
-    double compute = s->flops / m->flops, move = m->bytes > 0 ? s->bytes_moved / m->bytes : 0;
-    return (int64_t)((compute > move ? compute : move) + m->call);
+    return (int64_t)step_cost(p->cost != NULL ? p->cost : &cost_time, s);
 }
 
 int64_t plan_cost(const Plan *p, bool with_again)
