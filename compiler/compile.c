@@ -104,14 +104,14 @@ static void store_less(Ctx *cx, const Model *m, Graph **g)
 }
 
 /* How deep scans may be nested, before there are micro-batches around them. */
-static int room_for_scans(const Model *m)
+static int room_for_scans(const Model *m, EntryKind e)
 {
-    return MAX_LOOP_DEPTH - (model_accumulate(m) > 1);
+    return MAX_LOOP_DEPTH - (model_loops(m, e) > 1);
 }
 
-static bool cut_scans(const Model *m, int32_t levels, Graph **g)
+static bool cut_scans(int room, int32_t levels, Graph **g)
 {
-    Graph *runs = split_scans(*g, levels, room_for_scans(m));
+    Graph *runs = split_scans(*g, levels, room);
     if (runs == NULL)
         return false;
     graph_free(*g);
@@ -136,7 +136,7 @@ static bool entry_graph(Ctx *cx, const Options *o, EntryKind e, bool primal_only
 {
     Model *m = all->model;
     Graph **out = &all->graph[e];
-    const int room = room_for_scans(m);
+    const int room = room_for_scans(m, e);
     Graph *g = *out = build(cx, m, e); /* tree -> primal graph             */
     if (g == NULL)
         return false;
@@ -154,13 +154,19 @@ static bool entry_graph(Ctx *cx, const Options *o, EntryKind e, bool primal_only
         all->has_parts = true;
     if (chunk_parts(out, o->form.parts, room)) /* fewer bytes, more time */
         simplify(cx, g = *out);
+    if (e == ENTRY_EVAL && !primal_only && model_loops(m, e) > 1) {
+        g = *out = build_accumulate(cx, m, e, g);
+        if (g == NULL || !loops_fit(g))
+            return false;
+        simplify(cx, g);
+    }
     if (e == ENTRY_INIT || e == ENTRY_EVAL || primal_only) {
         own_results(g);
         return true;
     }
-    all->has_runs = all->has_runs || can_split_scans(g, room_for_scans(m));
+    all->has_runs = all->has_runs || can_split_scans(g, room);
     if (o->form.scan_levels > 0 &&
-        cut_scans(m, o->form.scan_levels, out)) /* fewer bytes, more time */
+        cut_scans(room, o->form.scan_levels, out)) /* fewer bytes, more time */
         simplify(cx, g = *out);
     if (!vjp(cx, g, model_pinned(m), model_precision(m).loss_scale)) /* append the reverse graph */
         return false; /* an op has no derivative          */
@@ -169,8 +175,8 @@ static bool entry_graph(Ctx *cx, const Options *o, EntryKind e, bool primal_only
         simplify(cx, g = *out);
     if (!inspect(cx, "reverse", g))
         return false;
-    if (model_accumulate(m) > 1)
-        g = *out = build_accumulate(cx, m, g); /* micro-batches: a loop around it  */
+    if (model_loops(m, e) > 1)
+        g = *out = build_accumulate(cx, m, e, g); /* micro-batches: a loop around it */
     if (g == NULL || !loops_fit(g) || (e == ENTRY_STEP && !build_update(cx, m, g)))
         return false; /* clipping, optimizer, finite flag */
     simplify(cx, g);
@@ -178,8 +184,7 @@ static bool entry_graph(Ctx *cx, const Options *o, EntryKind e, bool primal_only
     return inspect(cx, "joint", g);
 }
 
-/* Without a `train`, `grad` takes the place of `step`. */
-static bool is_asked_for(const Options *o, const Model *m, EntryKind e)
+bool compile_has_entry(const Options *o, const Model *m, EntryKind e)
 {
     if (e == ENTRY_STEP)
         return o->entry[e] && model_trains(m);
@@ -193,7 +198,9 @@ bool compile_graphs(Ctx *cx, int32_t source, const Options *o, bool primal_only,
     if (ast == NULL)
         return false;
     dump_tree(cx, ast);
-    out->model = model_open_named(cx, ast, o->model, o->define, o->n_defines, out->arena);
+    out->form = o->form;
+    out->model =
+        model_open_named(cx, ast, o->model, o->define, o->n_defines, o->form.split, out->arena);
     if (out->model == NULL)
         return false;
     Precision p;
@@ -201,7 +208,7 @@ bool compile_graphs(Ctx *cx, int32_t source, const Options *o, bool primal_only,
         model_set_precision(out->model, p.type);
     for (int i = 0; i < N_ENTRIES; i++) { /* init last: it knows every slot   */
         EntryKind e = order[i];
-        if (!is_asked_for(o, out->model, e))
+        if (!compile_has_entry(o, out->model, e))
             continue;
         if (!entry_graph(cx, o, e, primal_only, out))
             return false;
@@ -279,8 +286,8 @@ bool compile_differences(Ctx *cx, int32_t source, const Options *o, Output *out)
         simplify(cx, g);
         store_less(cx, m, &g); /* numbers are rounded as in `grad` */
     }
-    if (g != NULL && model_accumulate(m) > 1)
-        g = build_accumulate(cx, m, g);
+    if (g != NULL && model_loops(m, ENTRY_GRAD) > 1)
+        g = build_accumulate(cx, m, ENTRY_GRAD, g);
     if (g == NULL)
         return false;
     Graph *stored = out->graph[ENTRY_STEP] = freeze_stops(g, model_storage(m), true);

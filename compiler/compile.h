@@ -13,6 +13,7 @@
 typedef struct Form {
     int32_t scan_levels; /* scans are cut into runs, so deep: split_scans() */
     int32_t parts;       /* wide values are computed in so many parts: chunk_parts(); 0: whole */
+    int64_t split;       /* a batch is taken as so many micro-batches: model_splits(); 0: one */
 } Form;
 enum { FEW_PARTS = 8, MANY_PARTS = 64 };
 
@@ -23,9 +24,12 @@ typedef struct Options {
     const char *precision; /* f32, bf16 or f16, whatever the model says; NULL: that */
     bool entry[4];         /* by EntryKind: asked for; `grad` for `step` without a `train` */
     BudgetAsked budget;    /* of the whole block */
+    bool allow_split;      /* with a budget: the batch may be taken as micro-batches */
     PlanEffort effort;
     const CostModel *cost; /* of steps; NULL: cost_time */
     bool prove;            /* what the budget costs at the least */
+    int64_t enough;        /* ns: no plan is looked for that costs so much; 0: no limit */
+    const char *unsplit;   /* why no form splits the batch, though it was allowed; or NULL */
     Form form;             /* without a budget; with one, where compile_planned() begins */
     int64_t chunk_from;    /* matrices of so many elements are computed in row chunks; 0: none */
     int32_t threads_max;   /* lanes that the block has scratch for */
@@ -45,13 +49,18 @@ typedef struct Output {
     ObjectFile object; /* after target_emit */
     int64_t budget;    /* in bytes, 0: none */
     bool over;         /* every step run once needs more than the budget */
+    bool dear;         /* no plan was looked for: Options.enough */
     bool has_runs;     /* scans can be cut into runs */
     bool has_parts;    /* wide values can be computed in parts */
     bool has_forms;    /* other forms are to be tried */
+    Form form;         /* which this is */
 } Output;
 
 enum { N_ENTRIES = 4 };
 const char *entry_name(EntryKind e);
+
+/* Is the entry asked for? Without a `train`, `grad` takes the place of `step`. */
+bool compile_has_entry(const Options *o, const Model *m, EntryKind e);
 
 /* .model text -> checked graphs: all that `gradc check` and `gradc show` need. With
  * `primal_only` the reverse graph is left out.

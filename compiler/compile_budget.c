@@ -46,10 +46,21 @@ static const Plan *worst_of(const Output *out, int64_t budget)
     return worst;
 }
 
+static int64_t cost_once(const Output *out)
+{
+    int64_t cost = 0;
+    for (int e = 0; e < N_ENTRIES; e++)
+        cost += out->plan[e] == NULL ? 0 : plan_cost(out->plan[e], false);
+    return cost;
+}
+
 bool compile_within(Ctx *cx, const Options *o, Output *out)
 {
     Within *w[N_ENTRIES] = {NULL};
     if (o->budget.kind == BUDGET_NONE)
+        return true;
+    out->dear = o->enough > 0 && cost_once(out) >= o->enough;
+    if (out->dear)
         return true;
     for (int e = 0; e < N_ENTRIES; e++)
         if (out->plan[e] != NULL)
@@ -67,6 +78,7 @@ bool compile_within(Ctx *cx, const Options *o, Output *out)
         out->plan[e]->budget.has_parts = out->has_parts;
         if (e == ENTRY_GRAD || e == ENTRY_STEP)
             out->plan[e]->budget.levels = o->form.scan_levels;
+        out->plan[e]->budget.unsplit = o->unsplit;
         within_close(w[e]);
     }
     const Plan *worst = worst_of(out, budget);

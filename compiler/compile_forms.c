@@ -9,20 +9,24 @@ typedef struct Forms {
     int32_t source;
     Options o; /* of the form that is in `out` */
     Output *out;
-    int n_diags, n_warnings; /* of the graphs, which every form has again */
-    int64_t once[N_ENTRIES]; /* what the entries cost without a budget */
-    Form best;               /* the cheapest that fits, else the one that needs least */
-    int64_t best_cost;       /* INT64_MAX: none has fitted */
-    int64_t least;           /* bytes: the smallest peak that some form was found to have */
+    int n_diags, n_warnings;  /* of the graphs, which every form has again */
+    bool counts_rows;         /* partial batches are taken */
+    int64_t once[N_ENTRIES];  /* what the entries cost in the first form without a budget */
+    Form best;                /* the cheapest that fits, else the one that needs least */
+    int64_t best_cost;        /* INT64_MAX: none has fitted */
+    int64_t least;            /* bytes: the smallest peak that some form was found to have */
+    int64_t whole[N_ENTRIES]; /* what they cost in the best form that does not split a batch */
+    VEC(int64_t) split;       /* how a batch may be split, ascending */
 } Forms;
 
 static bool same_form(const Form *a, const Form *b)
 {
-    return a->scan_levels == b->scan_levels && a->parts == b->parts;
+    return a->scan_levels == b->scan_levels && a->parts == b->parts && a->split == b->split;
 }
 
-/* Bytes that the entries need in this form, with steps that run again where the budget asks for
- * them. */
+/* ---- how good a form is ------------------------------------------------------------- */
+
+/* Bytes that the entries need, with steps that run again where the budget asks for them. */
 static int64_t needed(const Output *out)
 {
     int64_t most = 0;
@@ -34,75 +38,153 @@ static int64_t needed(const Output *out)
     return most;
 }
 
-/* In ns, of all entries; each is told what it would cost in the first form, without a budget. */
-static int64_t note_costs(Forms *f, bool first)
+/* In ns, of all entries. */
+static int64_t cost_of(const Output *out)
 {
     int64_t cost = 0;
+    for (int e = 0; e < N_ENTRIES; e++)
+        cost += out->plan[e] == NULL ? 0 : plan_cost(out->plan[e], true);
+    return cost;
+}
+
+/* What is said of the form in its plans. */
+static void describe(const Forms *f)
+{
     for (int e = 0; e < N_ENTRIES; e++) {
         Plan *p = f->out->plan[e];
         if (p == NULL)
             continue;
-        if (first)
-            f->once[e] = plan_cost(p, false);
         p->budget.cost_once = f->once[e];
-        cost += plan_cost(p, true);
+        if (e != ENTRY_INIT && f->o.form.split > 1) {
+            p->budget.rows = model_batch(f->out->model);
+            p->budget.split = f->o.form.split;
+            p->budget.cost_whole = f->whole[e];
+        }
     }
-    return cost;
 }
 
 /* Is what stands in `out` the best so far? Of equals, the first that was tried. */
-static void judge_form(Forms *f, bool first)
+static void judge_form(Forms *f)
 {
-    int64_t cost = note_costs(f, first), least = needed(f->out);
+    int64_t cost = cost_of(f->out), least = needed(f->out);
     bool fits = f->cx->n_errors == 0 && f->o.budget.kind != BUDGET_LEAST;
-    bool smaller = f->best_cost == INT64_MAX && least < f->least;
-    if (fits ? cost < f->best_cost : smaller)
-        f->best = f->o.form;
-    if (fits && cost < f->best_cost)
-        f->best_cost = cost;
+    bool better = fits ? cost < f->best_cost : f->best_cost == INT64_MAX && least < f->least;
     f->least = least < f->least ? least : f->least;
+    if (!better)
+        return;
+    f->best = f->o.form;
+    f->best_cost = fits ? cost : f->best_cost;
+    for (int e = 0; e < N_ENTRIES && fits && f->o.form.split == 0; e++)
+        f->whole[e] = f->out->plan[e] == NULL ? 0 : plan_cost(f->out->plan[e], true);
 }
 
-/* One form, in place of what is in `out`. False: there is no program, but a report. */
-static bool try_form(Forms *f, Form form)
+/* ---- one after the other ------------------------------------------------------------ */
+
+/* One form, in place of what is in `out`. Gives the bytes that it needs; INT64_MAX: there is no
+ * program of this form, but a report. */
+static int64_t try_form(Forms *f, Form form)
 {
     output_free_graphs(f->out);
     *f->out = (Output){.arena = f->out->arena, .has_forms = true};
     f->o.form = form;
+    f->o.enough = f->best_cost < INT64_MAX ? f->best_cost : 0;
     f->cx->diag.n = f->n_diags;
     f->cx->n_errors = 0;
     f->cx->n_warnings = f->n_warnings;
-    if (!compile_graphs(f->cx, f->source, &f->o, false, f->out))
-        return false;
+    if (!compile_graphs(f->cx, f->source, &f->o, false, f->out) ||
+        (model_pinned(f->out->model)->rows >= 0) != f->counts_rows)
+        return INT64_MAX;
     f->cx->diag.n = f->n_diags;
     f->cx->n_warnings = f->n_warnings;
-    bool fits = compile_program(f->cx, &f->o, f->out);
-    judge_form(f, false);
-    return fits;
+    compile_program(f->cx, &f->o, f->out);
+    if (f->out->dear)
+        return INT64_MAX;
+    judge_form(f);
+    describe(f);
+    return needed(f->out);
 }
 
 /* Runs within runs, until deeper ones are not smaller either. */
-static void try_scans(Forms *f, Form form)
+static void try_scans(Forms *f, Form form, int64_t least)
 {
-    for (form.scan_levels = 1; form.scan_levels < MAX_LOOP_DEPTH; form.scan_levels++) {
-        int64_t before = f->least;
-        try_form(f, form);
-        if (f->least >= before)
+    bool short_of_bytes = f->out->over || f->o.budget.kind == BUDGET_LEAST;
+    for (int32_t levels = 1; f->out->has_runs && short_of_bytes && levels < MAX_LOOP_DEPTH;
+         levels++) {
+        form.scan_levels = levels;
+        int64_t needs = try_form(f, form);
+        if (needs >= least)
             break;
+        least = needs;
     }
 }
 
 /* Wide values in parts, until more parts are not smaller either; with scans whole and cut. */
-static void try_parts(Forms *f, bool has_runs, Form form)
+static void try_parts(Forms *f, Form form, int64_t least)
 {
+    bool short_of_bytes = f->out->over || f->o.budget.kind == BUDGET_LEAST;
+    if (!f->out->has_parts || !short_of_bytes)
+        return;
     for (form.parts = FEW_PARTS; form.parts <= MANY_PARTS; form.parts *= MANY_PARTS / FEW_PARTS) {
-        int64_t before = f->least;
-        try_form(f, form);
-        if (has_runs)
-            try_scans(f, form);
-        if (f->least >= before)
+        form.scan_levels = 0;
+        int64_t needs = try_form(f, form);
+        if (needs < INT64_MAX)
+            try_scans(f, form, needs);
+        if (needs >= least)
             break;
+        least = needs;
     }
+}
+
+/* Divisors of the batch, of many only some, by which it may be split. */
+static void find_splits(Forms *f)
+{
+    const Model *m = f->out->model;
+    int64_t rows = model_batch(m), last = 1;
+    bool entry[N_ENTRIES];
+    for (int e = 0; e < N_ENTRIES; e++)
+        entry[e] = compile_has_entry(&f->o, m, (EntryKind)e);
+    if (rows < 2)
+        f->o.unsplit = "the model has no `batch` of several rows";
+    for (int64_t k = 2; k <= rows; k++) {
+        if (rows % k != 0 || (4 * k < 5 * last && k < rows))
+            continue;
+        const char *why = model_splits(f->cx, m, f->o.define, f->o.n_defines, last = k, entry);
+        if (why == NULL)
+            vec_push(f->out->arena, &f->split, k);
+        else if (f->o.unsplit == NULL)
+            f->o.unsplit = why;
+    }
+    if (f->split.n > 0)
+        f->o.unsplit = NULL;
+}
+
+/* What there is besides a form that is in `out`. */
+static void try_around(Forms *f, Form form, int64_t needs)
+{
+    const Output first = *f->out;
+    try_scans(f, form, needs);
+    f->out->over = first.over;
+    f->out->has_parts = first.has_parts;
+    try_parts(f, form, needs);
+}
+
+static void try_all(Forms *f, const Form *first)
+{
+    try_around(f, *first, needed(f->out));
+    for (int i = 0; i < f->split.n; i++) {
+        Form form = {.split = f->split.at[i]};
+        int64_t needs = try_form(f, form);
+        if (needs < INT64_MAX)
+            try_around(f, form, needs);
+    }
+}
+
+/* Where no batch may be split, only if the first form is not good enough; else in any case, for
+ * one that is cheaper than the first has to be found whatever the budget is. */
+static bool has_to_try(const Forms *f)
+{
+    bool short_of_bytes = f->out->over || f->o.budget.kind == BUDGET_LEAST;
+    return f->split.n > 0 || ((f->out->has_runs || f->out->has_parts) && short_of_bytes);
 }
 
 bool compile_planned(Ctx *cx, int32_t source, const Options *o, Output *out)
@@ -113,17 +195,24 @@ bool compile_planned(Ctx *cx, int32_t source, const Options *o, Output *out)
         return false;
     f.n_diags = cx->diag.n;
     f.n_warnings = cx->n_warnings;
-    out->has_forms = (out->has_runs || out->has_parts) && o->budget.kind != BUDGET_NONE;
-    bool has_runs = out->has_runs, has_parts = out->has_parts;
-    bool fits = compile_program(cx, o, out);
-    if (!out->has_forms || (!out->over && o->budget.kind != BUDGET_LEAST))
+    f.counts_rows = model_pinned(out->model)->rows >= 0;
+    if (o->allow_split)
+        find_splits(&f);
+    bool others = out->has_runs || out->has_parts || f.split.n > 0;
+    out->has_forms = others && o->budget.kind != BUDGET_NONE;
+    bool fits = compile_program(cx, &f.o, out);
+    if (!out->has_forms || !has_to_try(&f))
         return fits;
-    judge_form(&f, true);
+    for (int e = 0; e < N_ENTRIES; e++)
+        f.once[e] = out->plan[e] == NULL ? 0 : plan_cost(out->plan[e], false);
+    judge_form(&f);
+    describe(&f);
     if (o->budget.kind == BUDGET_SHARE) /* of what the first form takes */
         f.o.budget = (BudgetAsked){.kind = BUDGET_BYTES, .bytes = out->budget};
-    if (has_runs)
-        try_scans(&f, o->form);
-    if (has_parts)
-        try_parts(&f, has_runs, o->form);
-    return same_form(&f.best, &f.o.form) ? cx->n_errors == 0 : try_form(&f, f.best);
+    try_all(&f, &o->form);
+    if (!same_form(&f.best, &f.o.form) || out->dear) {
+        f.best_cost = INT64_MAX;
+        try_form(&f, f.best);
+    }
+    return cx->n_errors == 0;
 }

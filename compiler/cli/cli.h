@@ -98,6 +98,9 @@ void files_add(Files *f, const char *path, const void *bytes, size_t n); /* "-":
 int files_commit(Files *f);
 void files_abandon(void); /* removes temporary files, at exhaustion of memory too */
 
+/* Under --allow-split, on stderr: how the batch is taken, or why it is not split. */
+void say_split(const Cli *c, const Output *out);
+
 /* Compiles as far as `stage`: 0 graphs of the forward pass, 1 all graphs, 2 plans. Gives an exit
  * status, after messages. */
 int compile_to(Cli *c, int stage, Output *out);

@@ -81,6 +81,9 @@ int read_options(Cli *c)
         return usage_error(c, "--precision takes f32, bf16 and f16, not `%s`", o->precision);
     if (target_find(o->target.target) == NULL)
         return usage_error(c, "there is no target `%s`; this gradc has: cpu", o->target.target);
+    o->allow_split = cli_has(c, OPT_ALLOW_SPLIT);
+    if (o->allow_split && !cli_has(c, OPT_BUDGET))
+        return usage_error(c, "--allow-split is for a --budget, and there is none");
     status = cli_cost(c);
     return status == EXIT_OK ? cli_budget(c, &o->budget, &o->effort) : status;
 }
@@ -268,6 +271,14 @@ static void summary(const Cli *c, const Output *out, const char *object, double 
             out->object.n_bytes, ms);
 }
 
+void say_split(const Cli *c, const Output *out)
+{
+    const Plan *p = out->plan[out->plan[ENTRY_STEP] != NULL ? ENTRY_STEP : ENTRY_GRAD];
+    const char *text = p == NULL ? NULL : plan_split_text(p, &c->cx->perm);
+    if (text != NULL && !cli_has(c, OPT_QUIET))
+        remark("%s", text);
+}
+
 int command_build(Cli *c)
 {
     double start = now_ms();
@@ -289,6 +300,7 @@ int command_build(Cli *c)
         const char *object = cli_value(c, OPT_OUT, NULL);
         if (object == NULL)
             object = replace_suffix(&arena, base, ".model", ".o");
+        say_split(c, &out);
         status = write_outputs(c, &out, object);
         if (status == EXIT_OK)
             summary(c, &out, object, now_ms() - start);

@@ -32,8 +32,9 @@ static Where where(const Output *out, const Plan *p, const Bound *b)
     for (int32_t v = 0; v < p->n_values; v++)
         if (is_stored(p, v, b))
             return WHERE_STORED;
-    if (out->program->accumulate > 1 && p != out->plan[ENTRY_EVAL])
-        in_loop = true;
+    for (int e = 0; e < N_ENTRIES; e++)
+        if (p == out->plan[e] && model_loops(out->model, (EntryKind)e) > 1)
+            in_loop = true;
     return in_loop ? WHERE_WORKSPACE : WHERE_INLINED;
 }
 

@@ -37,6 +37,8 @@ static int compile_session(Cli *c, Session *s)
     s->compile_ms = now_ms() - start;
     if (status == EXIT_OK)
         s->model = loaded_model(s->loaded);
+    if (status == EXIT_OK)
+        say_split(c, &s->out);
     return status;
 }
 

@@ -329,6 +329,7 @@ int command_test(Cli *c)
         Check k = {.c = c, .arena = &s.arena};
         k.in = (const void **)in.block->data;
         bool same = false;
+        c->options.form = s.out.form;
         /* the same text again: its warnings have been printed */
         if (!compile_differences(c->cx, s.source, &c->options, &differences))
             status = finish(c, false);

@@ -21,7 +21,7 @@ typedef struct Accumulate {
     Model *m;
     Graph *g, *outer; /* one micro-batch; the step */
     Arena *arena;
-    int64_t n;       /* micro-batches */
+    int64_t n;       /* micro-batches; `split` of them are a batch */
     bool partial;    /* rows are counted */
     VEC(Ref) across; /* by number: the averages, in `outer` */
 } Accumulate;
@@ -348,12 +348,22 @@ static void body_results(Accumulate *a, const Root *root, int n_roots, int share
         }
 }
 
-/* [n, batch, ...] -> [n * batch, ...] */
+/* [n, batch, ...] -> [n * batch, ...]. Of a split batch, in which everything is by rows, other
+ * axes are joined to what the whole batch has: [n, per * rows, ...] -> [n / split, per * batch,
+ * ...], of one batch without the first. */
 static Ref unstacked(Accumulate *a, Ref x)
 {
-    if (rank(a->outer, x) < 2 || dim(a->outer, x, 1) != a->m->batch)
+    Graph *o = a->outer;
+    int64_t split = a->m->split, to[MAX_RANK];
+    if (rank(o, x) >= 2 && dim(o, x, 1) == a->m->batch)
+        return g_merge_axes(o, x, 0);
+    if (split == 1)
         return x;
-    return g_merge_axes(a->outer, x, 0);
+    int first = a->n == split ? 0 : 1, n = rank(o, x) - 1 + first;
+    memcpy(to + first, &type_of(o, x)->dim[1], sizeof *to * (size_t)(n - first));
+    to[0] = a->n / split;
+    to[first] = split * dim(o, x, 1);
+    return g_reshape(o, x, n, to);
 }
 
 static void outer_roots(Accumulate *a, Ref scan, int n_carries, const Root *root, int n_roots)
@@ -404,14 +414,15 @@ static bool has_batch_input(const Pinned *p)
     return false;
 }
 
-Graph *build_accumulate(Ctx *cx, Model *m, Graph *g)
+Graph *build_accumulate(Ctx *cx, Model *m, EntryKind e, Graph *g)
 {
     Arena arena = {0};
     int errors = cx->n_errors;
-    Accumulate a = {.m = m, .g = g, .arena = &arena, .n = m->train.accumulate};
+    Accumulate a = {.m = m, .g = g, .arena = &arena, .n = model_loops(m, e)};
+    const Item *item = m->train.item != NULL ? m->train.item : m->item;
     a.partial = m->pinned.rows >= 0 && has_batch_input(&m->pinned);
     a.outer = graph_new(cx, g->name);
-    a.outer->origin = origin_at(m, m->train.item->name.span, NULL, NULL);
+    a.outer->origin = origin_at(m, item->name.span, NULL, NULL);
     g->origin = a.outer->origin;
     averages(&a);
     run_all(&a);

@@ -3,17 +3,25 @@
 
 static const char *const entry_names[] = {"init", "eval", "grad", "step"};
 
-void enter_model(Build *b, Frame *frame, Scope *scope, Instance *top)
+static void enter(Build *b, Frame *frame, Scope *scope, Instance *top, const ModelArg *arg, int n)
 {
     *scope = (Scope){0};
     *top = (Instance){.prefix = "", .item = b->m->item};
     *frame = (Frame){
         .module = b->m->own, .item = b->m->item, .scope = scope, .instance = top, .call = NO_SPAN};
     b->frame = frame;
-    for (int i = 0; i < b->m->arg.n; i++) {
-        const ModelArg *a = &b->m->arg.at[i];
-        bind(b, (Name){a->name, a->at}, a->value, BIND_LOCAL);
-    }
+    for (int i = 0; i < n; i++)
+        bind(b, (Name){arg[i].name, arg[i].at}, arg[i].value, BIND_LOCAL);
+}
+
+void enter_model(Build *b, Frame *frame, Scope *scope, Instance *top)
+{
+    enter(b, frame, scope, top, b->m->arg.at, b->m->arg.n);
+}
+
+void enter_train(Build *b, Frame *frame, Scope *scope, Instance *top)
+{
+    enter(b, frame, scope, top, b->m->whole_arg.at, b->m->whole_arg.n);
 }
 
 /* Slots that every trained model has, and the number of valid rows. */
@@ -30,7 +38,7 @@ static void pin_counters(Model *m)
     }
     if (m->batch > 0) {
         p->rows = model_slot(m, "gradc.rows", SLOT_STATE, &i64, NULL);
-        m->init.at[p->rows].a = (double)m->batch;
+        m->init.at[p->rows].a = (double)model_batch(m);
     }
 }
 

@@ -24,21 +24,25 @@ bool precision_find(const char *name, Precision *p);
 
 typedef enum EntryKind { ENTRY_INIT, ENTRY_EVAL, ENTRY_GRAD, ENTRY_STEP } EntryKind;
 
-/* The last model of the file; model_open_named: the one of that name (NULL: the last).
+/* The last model of the file; model_open_named: the one of that name (NULL: the last), whose
+ * batch is taken as `split` micro-batches (1, or a divisor of the batch; see model_splits()).
  * Lives in `arena`; the tree must live as long.
  * fails: NULL, after reporting: no such model, a wrong -D, a `use` without a file. */
 Model *model_open(Ctx *cx, const Ast *ast, const Define *d, int n, Arena *arena);
 Model *model_open_named(Ctx *cx, const Ast *ast, const char *name, const Define *d, int n,
-                        Arena *arena);
+                        int64_t split, Arena *arena);
 
 /* Storage and inputs of all entries that were built so far. */
 const Pinned *model_pinned(const Model *m);
 Pinned *model_storage(Model *m);           /* the same, for a pass that adds slots */
-int64_t model_accumulate(const Model *m);  /* micro-batches of a step, at least 1 */
+int64_t model_accumulate(const Model *m);  /* batches of a step, at least 1 */
 Precision model_precision(const Model *m); /* what `train` says, or was set instead */
 void model_set_precision(Model *m, DType type);
-int64_t model_batch(const Model *m); /* rows of a micro-batch; 0: there is no batch */
-bool model_trains(const Model *m);   /* it has a `train` definition */
+int64_t model_batch(const Model *m); /* rows of a batch; 0: there is no batch */
+int64_t model_split(const Model *m); /* micro-batches of a batch, at least 1 */
+/* Micro-batches that the entry goes through; 1: it is no loop. */
+int64_t model_loops(const Model *m, EntryKind e);
+bool model_trains(const Model *m); /* it has a `train` definition */
 const char *model_name(const Model *m);
 /* The comments above the model, its `train`, and its loss, output or metric of this name (of the
  * entries that were built so far), or NULL. */
@@ -58,9 +62,16 @@ void model_hash(const Model *m, char hex[65]);
  * fails: NULL, after reporting all mistakes that can be found. */
 Graph *build(Ctx *cx, Model *m, EntryKind e);
 
-/* ENTRY_GRAD and ENTRY_STEP of a model with accumulate > 1, after vjp(): a new graph, whose
- * scan runs g once for each micro-batch; g becomes its body and is freed with it. */
-Graph *build_accumulate(Ctx *cx, Model *m, Graph *g);
+/* Of an entry with model_loops() > 1, after vjp(): a new graph, whose scan runs g once for each
+ * micro-batch; g becomes its body and is freed with it. */
+Graph *build_accumulate(Ctx *cx, Model *m, EntryKind e, Graph *g);
+
+/* Why the batch of this model, given as to model_open_named(), can't be taken as `split`
+ * micro-batches in these entries, by EntryKind; NULL: it can, and the results are those of the
+ * whole batch but for rounding and for draws. What is reported on the way is taken back.
+ * requires: split > 1 divides the batch. */
+const char *model_splits(Ctx *cx, const Model *m, const Define *d, int n, int64_t split,
+                         const bool entry[4]);
 
 /* ENTRY_STEP, after vjp(): clipping, optimizer, schedules, the finite flag, counters. The
  * ROOT_GRADIENTs become guarded ROOT_ASSIGNs. fails: false, after reporting. */

@@ -602,7 +602,8 @@ static const Value *bi_across(Build *b, const CallArgs *c)
                  type_text(&b->cx->perm, type_of(b->g, s)));
         return &value_poison;
     }
-    if (b->m->train.accumulate == 1 || !b->training)
+    int64_t loops = model_loops(b->m, b->training ? ENTRY_STEP : ENTRY_EVAL);
+    if (loops == 1 && !b->m->apart)
         return made(b, s);
     int32_t slot = b->level == NULL ? depends_on_param(b, s) : -1;
     if (b->level != NULL || slot >= 0) {

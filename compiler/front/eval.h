@@ -9,7 +9,7 @@
  *   param.c     parameters, state, inputs   init.c      first values
  *   rows.c      partial batches             update.c    optimizer, clipping, counters
  *   train.c     the `train` definition      accumulate.c  micro-batches
- *   build.c     an entry, from start to end
+ *   build.c     an entry, from start to end     split.c  may a batch be taken in parts?
  *
  * Functions that give a Value give &value_poison after a report; functions that give a
  * Ref give NONE then. Whoever is handed poison says nothing. */
@@ -79,6 +79,7 @@ typedef struct ModelArg {
     Span at;
     const Value *value;
 } ModelArg;
+typedef VEC(ModelArg) ModelArgs;
 
 /* The comment above the loss, an output or a metric. */
 typedef struct Documented {
@@ -92,13 +93,16 @@ struct Model {
     Module *own;          /* the file of the model */
     VEC(Module *) module; /* with own; others as they are used */
     Module *prelude, *train_library;
-    VEC(ModelArg) arg;
+    ModelArgs arg;       /* of a micro-batch: `batch` is less where the batch is split */
+    ModelArgs whole_arg; /* as they were given: what `train` reads */
     Train train;
     Pinned pinned;
     Origins origins;
     NameMap slots;      /* by name */
     VEC(Init) init;     /* by slot */
-    int64_t batch;      /* the argument `batch`, or 0 */
+    int64_t batch;      /* the argument `batch` of arg, or 0 */
+    int64_t split;      /* so many micro-batches are one batch of the caller's */
+    bool apart;         /* to be compared: across() stands by itself, whatever split is */
     bool rows_lost;     /* a partial batch can't be told apart everywhere */
     bool built;         /* some entry was: pinned is complete */
     VEC(bool) inferred; /* by input: its range was not declared */
@@ -386,8 +390,9 @@ Ref draw(Build *b, OpId op, Type t, Span at);
 /* The slots that the caller and the counters use; made when they are first needed. */
 Ref seed_value(Build *b);
 Ref step_value(Build *b);
-/* The frame of the model itself: its arguments are bound. */
+/* The frame of the model itself: its arguments are bound; for `train`, those of a whole batch. */
 void enter_model(Build *b, Frame *frame, Scope *scope, Instance *top);
+void enter_train(Build *b, Frame *frame, Scope *scope, Instance *top);
 
 /* ---- rows.c -------------------------------------------------------------- */
 

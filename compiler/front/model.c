@@ -360,7 +360,8 @@ static const Define *define_of(const Define *d, int n, const char *name)
     return NULL;
 }
 
-static bool model_args(Model *m, const Define *d, int n)
+/* `batch` is divided by `split`, and with it what is computed from it. */
+static bool model_args(Model *m, const Define *d, int n, int64_t split, ModelArgs *to)
 {
     Graph *g = graph_new(m->cx, "arguments");
     Build b = build_begin(m, ENTRY_INIT, g);
@@ -369,18 +370,20 @@ static bool model_args(Model *m, const Define *d, int n)
     Frame frame = {
         .module = m->own, .item = m->item, .scope = &scope, .instance = &top, .call = NO_SPAN};
     b.frame = &frame;
-    for (int i = 0; i < n; i++)
+    for (int i = 0; i < n && split == 1; i++)
         unknown_define(m, &d[i]);
     for (int i = 0; i < m->item->def.arg.n; i++) {
         const Arg *a = &m->item->def.arg.at[i];
         const Value *v = model_arg(&b, a, define_of(d, n, a->name.text));
         if (v->kind != VALUE_POISON && !value_is_const(v))
             complain(&b, E0207, a->span, "an argument of a model can't be a tensor");
+        bool batch = strcmp(a->name.text, "batch") == 0 && v->kind == VALUE_INT && v->i > 0;
+        if (batch)
+            m->batch = v->i / split;
+        if (batch && split > 1)
+            v = value_int(&b.arena, m->batch);
         bind(&b, a->name, v, BIND_LOCAL);
-        v = keep_value(m, v);
-        vec_push(m->arena, &m->arg, ((ModelArg){a->name.text, a->name.span, v}));
-        if (strcmp(a->name.text, "batch") == 0 && v->kind == VALUE_INT && v->i > 0)
-            m->batch = v->i;
+        vec_push(m->arena, to, ((ModelArg){a->name.text, a->name.span, keep_value(m, v)}));
     }
     bool fine = m->cx->n_errors == b.n_errors;
     build_end(&b);
@@ -419,8 +422,17 @@ static const Item *choose(Ctx *cx, const Ast *ast, const char *name)
     return NULL;
 }
 
+static bool both_args(Model *m, const Define *d, int n)
+{
+    bool fine = model_args(m, d, n, 1, &m->whole_arg);
+    if (fine && m->split > 1)
+        return model_args(m, d, n, m->split, &m->arg);
+    m->arg = m->whole_arg;
+    return fine;
+}
+
 Model *model_open_named(Ctx *cx, const Ast *ast, const char *name, const Define *d, int n,
-                        Arena *arena)
+                        int64_t split, Arena *arena)
 {
     const Item *item = choose(cx, ast, name);
     if (item == NULL)
@@ -429,6 +441,7 @@ Model *model_open_named(Ctx *cx, const Ast *ast, const char *name, const Define 
     m->cx = cx;
     m->arena = arena;
     m->item = item;
+    m->split = split > 1 ? split : 1;
     m->pinned.arena = arena;
     m->pinned.step_counter = m->pinned.skipped_counter = -1;
     m->pinned.seed = m->pinned.rows = m->lr = -1;
@@ -437,7 +450,7 @@ Model *model_open_named(Ctx *cx, const Ast *ast, const char *name, const Define 
     m->train_library = library_module(m, "train");
     if (m->prelude == NULL || m->train_library == NULL || !open_uses(m, m->own))
         return NULL;
-    if (!model_args(m, d, n) || !train_open(m))
+    if (!both_args(m, d, n) || !train_open(m))
         return NULL;
     for (int i = 0; i < m->module.n; i++)
         if (!m->module.at[i]->library)
@@ -447,7 +460,7 @@ Model *model_open_named(Ctx *cx, const Ast *ast, const char *name, const Define 
 
 Model *model_open(Ctx *cx, const Ast *ast, const Define *d, int n, Arena *arena)
 {
-    return model_open_named(cx, ast, NULL, d, n, arena);
+    return model_open_named(cx, ast, NULL, d, n, 1, arena);
 }
 
 /* ---- what others ask ----------------------------------------------------- */
@@ -480,7 +493,17 @@ void model_set_precision(Model *m, DType type)
 
 int64_t model_batch(const Model *m)
 {
-    return m->batch;
+    return m->batch * m->split;
+}
+
+int64_t model_split(const Model *m)
+{
+    return m->split;
+}
+
+int64_t model_loops(const Model *m, EntryKind e)
+{
+    return e == ENTRY_INIT ? 1 : e == ENTRY_EVAL ? m->split : m->train.accumulate * m->split;
 }
 
 bool model_trains(const Model *m)
@@ -531,8 +554,9 @@ static void describe(const Model *m, Text *t)
     for (int i = 0; i < m->module.n; i++)
         ast_print(t, m->module.at[i]->ast);
     text_add(t, "model %s\n", m->item->name.text);
-    for (int i = 0; i < m->arg.n; i++)
-        text_add(t, "%s = %s\n", m->arg.at[i].name, value_text(t->arena, m->arg.at[i].value));
+    for (int i = 0; i < m->whole_arg.n; i++)
+        text_add(t, "%s = %s\n", m->whole_arg.at[i].name,
+                 value_text(t->arena, m->whole_arg.at[i].value));
     if (m->train.precision.type != F32) /* given, it may be, outside of the text */
         text_add(t, "precision %s, %g\n", dtype_name(m->train.precision.type),
                  m->train.precision.loss_scale);

@@ -321,7 +321,7 @@ bool train_open(Model *m)
     Frame frame;
     Scope scope;
     Instance top;
-    enter_model(&b, &frame, &scope, &top);
+    enter_train(&b, &frame, &scope, &top);
     Reader r = {.b = &b, .t = &m->train};
     for (int i = 0; i < m->train.item->setting.n; i++)
         read_setting(&r, &m->train.item->setting.at[i]);

@@ -281,7 +281,7 @@ bool build_update(Ctx *cx, Model *m, Graph *g)
     Instance top;
     Updating u = {.b = &b};
     b.updating = true;
-    enter_model(&b, &frame, &scope, &top);
+    enter_train(&b, &frame, &scope, &top);
     frame.call = m->train.optimizer->span;
     g->origin = origin_at(m, m->train.item->name.span, NULL, NULL);
     take_gradients(&u);
@@ -304,7 +304,7 @@ Graph *build_rate(Ctx *cx, Model *m)
     Instance top;
     Optimizer o = {.call = m->train.optimizer};
     b.updating = true;
-    enter_model(&b, &frame, &scope, &top);
+    enter_train(&b, &frame, &scope, &top);
     frame.call = o.call->span;
     g->origin = origin_at(m, m->train.item->name.span, NULL, NULL);
     o.item = find_optimizer(&b, o.call, &o.in);

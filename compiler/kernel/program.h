@@ -127,10 +127,10 @@ typedef struct Program {
     VEC(Result) result;   /* loss, outputs, metrics: all that some entry gives */
     int64_t pinned_bytes; /* handle and pinned storage: [0, pinned_bytes) */
     int64_t arena_bytes;  /* maximum of the entries' peaks */
-    int64_t accumulate;   /* micro-batches of a step */
+    int64_t accumulate;   /* batches of a step */
     DType precision;      /* what f32 values that can be are stored as */
     double loss_scale;    /* of F16 */
-    int64_t batch_rows;
+    int64_t batch_rows;   /* of a batch, which may be taken as micro-batches */
     int32_t threads_max;
     int64_t lanes_offset; /* where lane scratch begins; lane i at + i * lane_bytes */
     int64_t lane_bytes;   /* the largest of the entries' */

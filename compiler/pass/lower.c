@@ -48,8 +48,7 @@ static void lower_input(Program *p, const GraphInput *in, int i)
                    .doc = in->doc};
     Type t = in->type;
     if (in->batch_axis == 0) {
-        t.dim[0] *= p->accumulate;
-        input.rows = t.dim[0];
+        t.dim[0] = input.rows = p->batch_rows * p->accumulate;
     }
     memcpy(input.shape, t.dim, sizeof input.shape);
     input.elems = type_elems(&t);

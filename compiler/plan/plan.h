@@ -66,7 +66,10 @@ typedef struct PlanBudget {
     int32_t levels;           /* of runs within runs that scans are cut into; then */
     int32_t parts;            /* that wide values are computed in; 0: whole */
     bool has_parts;           /* they could be: a bound is one of whole values */
-    int64_t cost_once;        /* what plan_cost() without again is, all in one piece; or 0 */
+    int64_t cost_once;        /* what plan_cost() without again is in the first form, or 0 */
+    int64_t rows, split;      /* a batch of so many rows is taken as `split` micro-batches; or 0 */
+    int64_t cost_whole;       /* ... and what keeps to the budget without that; 0: nothing does */
+    const char *unsplit;      /* why it may not be taken so, though it was allowed; or NULL */
     int64_t least;            /* the smallest peak that was found; 0: none was looked for */
     const PlanStep *least_at; /* most is live there, at the least */
     bool tried;               /* a proof was looked for: */
@@ -131,6 +134,10 @@ void plan_by_role(const Plan *p, int32_t step, int64_t bytes[N_ROLES]);
  * those that run again or without. */
 int64_t plan_step_cost(const Plan *p, const PlanStep *s);
 int64_t plan_cost(const Plan *p, bool with_again);
+
+/* "the batch of 64 is taken as 4 micro-batches of 16: +3.00 % of time instead of +20.00 %", or why
+ * it is not though that was allowed; NULL: neither. */
+const char *plan_split_text(const Plan *p, Arena *a);
 
 /* Text: schedule with lifetimes, peak by role, the ten largest values; the JSON
  * has all of it. Lines of origins are given where `cx` has their sources (NULL: none). */

@@ -349,6 +349,9 @@ static void put_budget(const Plan *p, Text *to)
     else if (b->bytes > 0)
         text_add(to, "budget: %s bytes%s\n", exact(a, b->bytes),
                  b->levels > 0 ? "" : ", in which nothing runs again");
+    const char *split = plan_split_text(p, a);
+    if (split != NULL)
+        text_add(to, "%s\n", split);
     if (b->levels > 0)
         text_add(to, "scans are cut into runs, %d deep, whose values are computed again%s",
                  b->levels, n > 0 ? "; " : "");
@@ -456,13 +459,13 @@ bool plan_fits(Ctx *cx, const Plan *p, int64_t budget_bytes, Span at)
     Diag *d = p->budget.impossible != NULL ? refuse_proved(cx, p, budget, at)
                                            : refuse_not_found(cx, p, budget, at);
     note_kept(cx, d, p);
+    const char *help = arena_printf(a, "the smallest budget that is found to work is %lld bytes",
+                                    (long long)p->budget.least);
     if (p->budget.least < p->budget.once)
-        diag_help(cx, d,
-                  "the smallest budget that is found to work is %lld bytes; with nothing run again "
-                  "it is %lld",
-                  (long long)p->budget.least, (long long)p->budget.once);
-    else
-        diag_help(cx, d, "the smallest budget that is found to work is %lld bytes",
-                  (long long)p->budget.least);
+        help = arena_printf(a, "%s; with nothing run again it is %lld", help,
+                            (long long)p->budget.once);
+    if (p->budget.unsplit != NULL)
+        help = arena_printf(a, "%s; %s", help, plan_split_text(p, a));
+    diag_help(cx, d, "%s", help);
     return false;
 }

@@ -200,6 +200,12 @@ static void put_entry(const Ctx *cx, const Plan *p, Text *to)
     if (p->budget.bytes > 0)
         text_add(to, " The budget is %lld bytes; with nothing run again it would take %lld.",
                  (long long)p->budget.bytes, (long long)p->budget.once);
+    const char *split = plan_split_text(p, to->arena);
+    if (split != NULL) {
+        text_add(to, " In micro-batches: ");
+        put_escaped(to, split);
+        text_char(to, '.');
+    }
     text_add(to, "</p>\n");
     plan_svg(p, to);
     put_map(p, to);

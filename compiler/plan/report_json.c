@@ -139,6 +139,20 @@ static void put_budget(const Plan *p, Text *to)
     }
     text_add(to, ",\n  ");
     put_int(to, "scan_levels", b->levels);
+    if (b->split > 0) {
+        text_add(to, ",\n  ");
+        put_int(to, "batch_rows", b->rows);
+        text_add(to, ",\n  ");
+        put_int(to, "micro_batches", b->split);
+    }
+    if (b->split > 0 && b->cost_whole > 0) {
+        text_add(to, ",\n  ");
+        put_int(to, "cost_whole_ns", b->cost_whole);
+    }
+    if (b->unsplit != NULL) {
+        text_add(to, ",\n  ");
+        text_pair(to, "unsplit", b->unsplit);
+    }
     text_add(to, ",\n  ");
     put_double(to, "overhead", (double)(plan_cost(p, true) - once) / (double)(once > 0 ? once : 1));
     if (b->tried || b->once <= b->bytes) {

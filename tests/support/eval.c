@@ -434,7 +434,8 @@ static void eval_scatter(const Eval *e, Ref n)
     Value *out = &e->value[n];
     int64_t rows = dim(e->g, base, 0), width = rows == 0 ? 0 : out->n / rows;
     memcpy(out->x, e->value[base].x, (size_t)out->n * sizeof *out->x);
-    for (int64_t i = 0; i < e->value[index].n; i++) {
+    int64_t n_updates = type_elems(type_of(e->g, index)); /* an input may have more rows */
+    for (int64_t i = 0; i < n_updates; i++) {
         double row = e->value[index].x[i];
         for (int64_t j = 0; row >= 0 && row < (double)rows && j < width; j++)
             out->x[(int64_t)row * width + j] += e->value[update].x[i * width + j];

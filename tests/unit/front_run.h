@@ -31,19 +31,25 @@ static inline const char *run_messages(Run *r)
     return copy;
 }
 
-/* Builds every entry; `define` ends with a NULL name. */
-static inline void run_try(Run *r, const char *path, const char *text, const Define *define)
+/* Builds every entry in this form; `define` ends with a NULL name. */
+static inline void run_form(Run *r, const char *path, const char *text, const Define *define,
+                            Form form)
 {
     memset(r, 0, sizeof *r);
     ctx_init(&r->cx);
     r->cx.verify = true;
     r->out.arena = &r->arena;
-    Options o = {.define = define, .entry = {true, true, true, true}};
+    Options o = {.define = define, .entry = {true, true, true, true}, .form = form};
     while (define != NULL && define[o.n_defines].name != NULL)
         o.n_defines++;
     int32_t source = source_add(&r->cx, path, text, strlen(text), false);
     r->fine = compile_graphs(&r->cx, source, &o, false, &r->out);
     ck_assert_msg(r->fine == (r->cx.n_errors == 0), "%s\n%s", text, run_messages(r));
+}
+
+static inline void run_try(Run *r, const char *path, const char *text, const Define *define)
+{
+    run_form(r, path, text, define, (Form){0});
 }
 
 static inline void run_close(Run *r)
@@ -86,7 +92,7 @@ static inline void run_inputs(Run *r, uint64_t seed)
         const GraphInput *in = &p->input.at[i];
         Type t = in->type;
         if (in->batch_axis == 0)
-            t.dim[0] *= model_accumulate(r->out.model);
+            t.dim[0] = model_batch(r->out.model) * model_accumulate(r->out.model);
         uint64_t state = seed * 1000 + (uint64_t)i;
         r->input[i] = value_new(&t, &r->arena);
         for (int64_t k = 0; k < r->input[i].n; k++)
