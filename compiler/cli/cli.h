@@ -141,6 +141,7 @@ int command_plan(Cli *c);
 int plan_problem(Cli *c);   /* plan --problem */
 int plan_placement(Cli *c); /* plan --placement */
 int plan_diff(Cli *c);      /* plan --diff */
+int plan_devices(Cli *c);   /* plan --devices */
 int command_explain(Cli *c);
 int command_run(Cli *c);
 int command_train(Cli *c);

@@ -90,6 +90,7 @@ static int refuse_others(const Cli *c)
         {OPT_BUDGET, "budget", MODEL | PROBLEM}, {OPT_PARETO, "pareto", MODEL},
         {OPT_FORMAT, "format", MODEL},           {OPT_ENTRY, "entry", MODEL},
         {OPT_PROBLEM, "problem", PROBLEM},       {OPT_DEFINE, "define", MODEL},
+        {OPT_DEVICES, "devices", MODEL},
     };
     int what = cli_has(c, OPT_DIFF)        ? DIFF
                : cli_has(c, OPT_PROBLEM)   ? PROBLEM
@@ -118,6 +119,8 @@ int command_plan(Cli *c)
         return plan_placement(c);
     if (cli_has(c, OPT_PARETO) && cli_has(c, OPT_BUDGET))
         return usage_error(c, "--pareto looks at many budgets, and takes no --budget");
+    if (cli_has(c, OPT_DEVICES))
+        return plan_devices(c);
     status = show_format(c, known, 4, &format);
     if (status == EXIT_OK && cli_has(c, OPT_PARETO) && strcmp(format, "html") == 0)
         return usage_error(c, "--pareto has no page: --format svg draws it");

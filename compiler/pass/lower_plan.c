@@ -78,6 +78,7 @@ static void make_value(Lowering *lo, Level *l, Ref r)
                    .to_end = root != NULL,
                    .kept = o != NULL && o->memory == MEMORY_KEEP,
                    .reverse = l->g->n_primal != 0 && r >= l->g->n_primal,
+                   .node = r,
                    .origin = o};
     l->value[r] = add_value(lo, l, r, v);
 }
@@ -272,6 +273,7 @@ static void make_step(Lowering *lo, Level *l, int at)
     PlanStep *s = &l->plan->step[at];
     s->label = step_label(lo, l, gr);
     s->group = l->c->order.at[at];
+    s->node = gr->anchor;
     s->guarded = gr->guarded;
     s->origin = node(l->g, gr->anchor)->origin;
     step_reads(lo, l, gr, s);

@@ -23,6 +23,7 @@ typedef struct PlanValue {
     bool to_end;    /* a result that is read after the last step */
     bool kept;      /* the model says so: it is never computed again */
     bool reverse;   /* of the reverse pass */
+    uint32_t node;  /* of the graph that was planned, for who knows it; 0: none */
     const Origin *origin;
 } PlanValue;
 
@@ -43,6 +44,7 @@ typedef struct PlanInPlace {
 typedef struct PlanStep {
     const char *label; /* "h.3.attn.c_attn: contract" */
     int32_t group;     /* into the clusters, or -1 */
+    uint32_t node;     /* what it is about, likewise */
     int32_t run;       /* how often the same group has run before */
     int32_t n_reads, n_writes, n_inplace;
     int32_t *read, *write; /* values */
