@@ -127,8 +127,9 @@ static void try_parts(Forms *f, Form form, int64_t least)
     for (form.parts = FEW_PARTS; form.parts <= MANY_PARTS; form.parts *= MANY_PARTS / FEW_PARTS) {
         form.scan_levels = 0;
         int64_t needs = try_form(f, form);
-        if (needs < INT64_MAX)
-            try_scans(f, form, needs);
+        if (needs == INT64_MAX) /* too dear; more parts need not be */
+            continue;
+        try_scans(f, form, needs);
         if (needs >= least)
             break;
         least = needs;
