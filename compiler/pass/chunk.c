@@ -10,7 +10,7 @@
 #include "chunk.h"
 
 /* Chunks of fewer rows along the last axis are dear: each packs what all rows share. */
-enum { GOOD_ROWS = 64, WIDER = 4, FREE_DEPTH = 32, PART_FROM = 64 };
+enum { GOOD_ROWS = 64, WIDER = 6, FREE_DEPTH = 32, PART_FROM = 64 };
 
 /* ---- the graph, looked at once --------------------------------------------------- */
 
@@ -92,7 +92,7 @@ static bool join(Search *s, Region *v, Ref r, int axis)
     return true;
 }
 
-/* Operands that are wide are computed with r, row by row. */
+/* Operands whose rows are wide are computed with r, row by row. */
 static bool join_operands(Search *s, Region *v, Ref r)
 {
     const Graph *g = s->g;
@@ -101,7 +101,8 @@ static bool join_operands(Search *s, Region *v, Ref r)
         return false;
     for (int i = 0; i < n; i++) {
         Ref x = arg(g, r, i);
-        bool joins = is_in(v, x) || (is_wide(v, x) && !is_given(g, x));
+        bool large = want[i] != WHOLE && is_wide(v, x) && !is_given(g, x);
+        bool joins = is_in(v, x) || large;
         if (joins && !s->free[x] && !join(s, v, x, want[i]))
             return false;
     }
@@ -207,12 +208,25 @@ static int64_t rows_of(int64_t n, int64_t all, int64_t most)
     return rows;
 }
 
+/* Rows of the seed are much larger than the rows that they are made of. */
+static bool widens(const Region *v, int axis)
+{
+    int want[2];
+    if (!operand_axes(v->g, v->seed, axis, want))
+        return false;
+    for (int i = 0; i < 2; i++)
+        if (want[i] != WHOLE && elems(v->g, v->seed) / WIDER < elems(v->g, arg(v->g, v->seed, i)))
+            return false;
+    return true;
+}
+
 /* Axes along which rows do not read each other, ascending; how many. */
 static int find_axes(Search *s, Region *v, const Chunks *is, int axis[])
 {
     int n = 0;
     for (int a = 0; a < rank(s->g, v->seed); a++)
-        if (dim(s->g, v->seed, a) > 1 && grow(s, v, a) && (is->parts == 0 || sums_nothing(s, v)))
+        if (dim(s->g, v->seed, a) > 1 && widens(v, a) && grow(s, v, a) &&
+            (is->parts == 0 || sums_nothing(s, v)))
             axis[n++] = a;
     return n;
 }
@@ -244,11 +258,12 @@ static bool choose(Search *s, Region *v, const int axis[], int n, const Chunks *
     return v->rows < v->extent && (is->parts == 0 || keeps_bits(s, v));
 }
 
+/* May widen(): an operand is much smaller than what comes of it. */
 static bool is_seed(const Graph *g, Ref r, int64_t from)
 {
     return op_of(g, r) == OP_contract && elems(g, r) >= from &&
-           elems(g, r) / WIDER >= elems(g, arg(g, r, 0)) &&
-           elems(g, r) / WIDER >= elems(g, arg(g, r, 1));
+           (elems(g, r) / WIDER >= elems(g, arg(g, r, 0)) ||
+            elems(g, r) / WIDER >= elems(g, arg(g, r, 1)));
 }
 
 /* The next region to chunk; that of a body is known. */
