@@ -116,7 +116,7 @@ static const char flops_text[] = "model flops {\n"
                                  "    loss sum(w[0])\n"
                                  "}\n";
 static const char bytes_text[] = "model bytes {\n"
-                                 "    input x : f32[134217728]\n"
+                                 "    input x : f32[33554432]\n"
                                  "    param w : f32 = 2\n"
                                  "    output y = x * w\n"
                                  "    loss w\n"

@@ -434,7 +434,7 @@ static void exec_update(Build *b, const Stmt *s)
 static void not_obeyed(Build *b, const Stmt *s, const char *word)
 {
     Diag *d = diag_warning(b->cx, E0602, user_span(b, s->span), "`%s` has no effect yet", word);
-    diag_help(b->cx, d, "every value that the reverse pass reads is kept");
+    diag_help(b->cx, d, "`recompute` before a binding, and --budget for the block, are obeyed");
 }
 
 static void check_memory(Build *b, const Stmt *s)
