@@ -11,6 +11,9 @@
 
 /* Chunks of fewer rows along the last axis are dear: each packs what all rows share. */
 enum { GOOD_ROWS = 64, WIDER = 6, FREE_DEPTH = 32, PART_FROM = 64 };
+/* What is computed again for each chunk is little beside what comes of it: scores and what they
+ * weigh, but not layer after layer of a convolutional network. */
+enum { MOST_PRODUCTS = 2 };
 
 /* ---- the graph, looked at once --------------------------------------------------- */
 
@@ -184,13 +187,17 @@ static bool grow(Search *s, Region *v, int axis)
     while (more)
         if (!join_pending(s, v) || !join_between(s, v, &more))
             return false;
+    int products = 0;
     v->last = NONE;
     for (Ref r = 1; r < (Ref)s->g->node.n; r++) {
-        if (is_in(v, r) && !is_consistent(s, v, r))
+        if (!is_in(v, r))
+            continue;
+        if (!is_consistent(s, v, r))
             return false;
-        v->last = is_in(v, r) ? r : v->last;
+        products += op_of(s->g, r) == OP_contract;
+        v->last = r;
     }
-    return true;
+    return products <= MOST_PRODUCTS;
 }
 
 /* ---- what to chunk, and how -------------------------------------------------------- */
