@@ -189,7 +189,7 @@ static Ref places(Graph *g, const Type *of)
 Ref number_draw(Graph *to, const Graph *from, Ref r, const Ref *map)
 {
     Ref args[NUMBERED_DRAW];
-    if (node(from, r)->n_args == NUMBERED_DRAW)
+    if (node(from, r)->n_args == NUMBERED_DRAW || rank(from, r) == 0)
         return graph_copy_node(to, from, r, map);
     to->origin = node(from, r)->origin;
     for (int i = 0; i < NUMBERED_DRAW - 1; i++)
