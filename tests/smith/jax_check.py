@@ -201,6 +201,11 @@ class Library:
         picked = -take_along(log_p, label, -1)
         return (1 - smoothing) * picked - smoothing * jnp.mean(log_p, -1)
 
+    @staticmethod
+    def attend(q, k, v, causal=True):
+        score = q @ jnp.swapaxes(k, -1, -2) / np.sqrt(q.shape[-1])
+        return softmax(jnp.where(lower_triangle(score), score, -np.inf) if causal else score) @ v
+
     def linear(self, path, x, out, bias=True):
         y = x @ self.values[path + ".weight"].T
         return y + self.values[path + ".bias"] if bias else y
