@@ -5,7 +5,8 @@
  *
  * Around a binding with the word, values are kept as ever. So an elementwise value that is made
  * of what is not kept, and read by the reverse pass, is stored, where fusion could have computed
- * it at each reader from what it is made of. A view of what is not kept is another such view. */
+ * it at each reader from what it is made of. A view of what is not kept is another such view.
+ * A scan (the row chunks of what has the word, for one) gives all of its results or none again. */
 #include "pass.h"
 
 typedef struct Replay {
@@ -51,7 +52,8 @@ static void find_lost(Replay *v)
     const Graph *g = v->from;
     for (Ref r = 1; r < g->n_primal; r++) {
         Memory memory = asked_of(g, r);
-        v->lost[r] = memory == MEMORY_RECOMPUTE;
+        v->lost[r] =
+            memory == MEMORY_RECOMPUTE && (op_of(g, r) != OP_pick || v->lost[arg(g, r, 0)]);
         if (memory == MEMORY_PLANNED && may_be_inlined(g, r))
             for (int i = 0; i < node(g, r)->n_args; i++)
                 v->lost[r] = v->lost[r] || v->lost[arg(g, r, i)];
