@@ -27,20 +27,66 @@ static bool has_real_operand(const Graph *g, Ref r)
     return false;
 }
 
-bool *depends_on(const Graph *g, const Ref *xs, int n_xs, Arena *a)
+static void follow(const Graph *g, bool *dep, Arena *a);
+
+/* By result of a scan, of whose operands dep[] tells: what the body makes of those. What a carry
+ * depends on in one step it does in the next: until nothing changes. */
+static bool *results_depend(const Graph *g, Ref scan, const bool *dep, Arena *a)
 {
-    bool *dep = NEW_ARRAY(a, bool, g->node.n);
-    for (int i = 0; i < n_xs; i++)
-        dep[xs[i]] = true;
+    const Graph *body = attr(g, scan, SCAN_BODY)->body;
+    int n = node(g, scan)->n_args, carries = scan_of(g, scan).carries;
+    bool *operand = NEW_ARRAY(a, bool, n), *result = NEW_ARRAY(a, bool, body->root.n);
+    bool *inside = NEW_ARRAY(a, bool, body->node.n);
+    for (int i = 0; i < n; i++)
+        operand[i] = dep[arg(g, scan, i)];
+    for (bool more = true; more;) {
+        memset(inside, 0, sizeof *inside * (size_t)body->node.n);
+        for (Ref r = 1; r < (Ref)body->node.n; r++)
+            inside[r] =
+                op_of(body, r) == OP_arg && attr(body, r, 0)->i < n && operand[attr(body, r, 0)->i];
+        follow(body, inside, a);
+        more = false;
+        for (int i = 0, k = 0; i < body->root.n; i++) {
+            if (body->root.at[i].kind != ROOT_RESULT)
+                continue;
+            result[k] = inside[body->root.at[i].ref] || (k < carries && operand[k]);
+            more = more || (k < carries && result[k] && !operand[k]);
+            if (k < carries)
+                operand[k] = result[k];
+            k++;
+        }
+    }
+    return result;
+}
+
+/* The rest of dep[], of which nodes on whom something is to depend are set. */
+static void follow(const Graph *g, bool *dep, Arena *a)
+{
+    bool **of_scan = NEW_ARRAY(a, bool *, g->node.n);
     for (Ref r = 1; r < (Ref)g->node.n; r++) {
         if (op_of(g, r) == OP_stop_gradient) /* the path ends here, whatever comes before */
             continue;
+        if (op_of(g, r) == OP_pick && op_of(g, arg(g, r, 0)) == OP_scan) {
+            Ref scan = arg(g, r, 0);
+            if (dep[scan] && of_scan[scan] == NULL)
+                of_scan[scan] = results_depend(g, scan, dep, a);
+            dep[r] = dep[r] || (dep[scan] && of_scan[scan][attr(g, r, 0)->i]);
+            continue;
+        }
         bool only_real = is_real(g, r) && has_real_operand(g, r);
         for (int i = 0; i < node(g, r)->n_args && !dep[r]; i++) {
             Ref x = arg(g, r, i);
             dep[r] = dep[x] && (is_real(g, x) || !only_real);
         }
     }
+}
+
+bool *depends_on(const Graph *g, const Ref *xs, int n_xs, Arena *a)
+{
+    bool *dep = NEW_ARRAY(a, bool, g->node.n);
+    for (int i = 0; i < n_xs; i++)
+        dep[xs[i]] = true;
+    follow(g, dep, a);
     return dep;
 }
 
