@@ -88,14 +88,43 @@ static bool sums_alike(const Readers *u)
     return u->in + u->out <= 2 || u->out == 0 || (!u->out_within && (!u->out_after || u->in == 1));
 }
 
-/* Of what the region reads. Reshapes are one with the reshape that cuts them: then that is a
- * reader, in the scan's place, of what they show. */
-static bool operand_sums_alike(const Search *s, const Region *v, Ref x)
+/* Has x[.., n, ..] this shape once it is cut: [.., n / rows, rows, ..]? */
+static bool is_cut_shape(const Region *v, Ref x, int axis, Ref shape)
 {
+    const Graph *g = v->g;
+    bool same = rank(g, shape) == rank(g, x) + 1;
+    for (int a = 0; same && a < rank(g, shape); a++) {
+        int64_t n = a == axis       ? v->extent / v->rows
+                    : a == axis + 1 ? v->rows
+                                    : dim(g, x, a < axis ? a : a - 1);
+        same = dim(g, shape, a) == n;
+    }
+    return same;
+}
+
+/* Does some reader of `of` show what is the same as x, cut along the axis? The two become one:
+ * their cotangents meet before they are added to those of other readers. */
+static bool is_cut_elsewhere(const Search *s, const Region *v, Ref of, Ref x, int axis)
+{
+    for (uint32_t i = s->first_user[of]; i < s->first_user[of + 1]; i++) {
+        Ref r = s->user[i];
+        if (r != x && op_of(s->g, r) == OP_reshape && is_cut_shape(v, x, axis, r))
+            return true;
+    }
+    return false;
+}
+
+/* Of what the region reads along an axis. Reshapes are one with the reshape that cuts them: then
+ * that is a reader, in the scan's place, of what they show. */
+static bool operand_sums_alike(const Search *s, const Region *v, Ref x, int axis)
+{
+    const Ref whole = x;
     Readers u = readers_of(s, v, x, NONE);
-    bool fine = sums_alike(&u);
+    bool fine = sums_alike(&u) && !is_cut_elsewhere(s, v, x, x, axis);
     while (fine && op_of(s->g, x) == OP_reshape) {
         Ref of = arg(s->g, x, 0);
+        if (is_cut_elsewhere(s, v, of, whole, axis))
+            return false;
         Readers shown = readers_of(s, v, of, x);
         fine = u.out == 0 ? sums_alike(&shown) : u.in == 1 && u.out == 1 && shown.out == 0;
         u = shown;
@@ -123,10 +152,14 @@ static bool keeps_sums(Search *s, const Region *v)
     bool *later = NEW_ARRAY(s->a, bool, g->node.n);
     for (Ref r = 1; r <= v->last; r++) {
         bool in = is_in(v, r);
-        for (int i = 0; i < node(g, r)->n_args; i++) {
+        int n = node(g, r)->n_args, *want = NEW_ARRAY(s->a, int, n);
+        if (in)
+            operand_axes(g, r, v->axis[r], want);
+        for (int i = 0; i < n; i++) {
             Ref x = arg(g, r, i);
             later[r] = later[r] || later[x] || (!in && is_in(v, x));
-            if (in && !is_in(v, x) && !s->free[x] && is_float(g, x) && !operand_sums_alike(s, v, x))
+            if (in && !is_in(v, x) && !s->free[x] && is_float(g, x) &&
+                !operand_sums_alike(s, v, x, want[i]))
                 return false;
         }
         if ((!in && later[r]) || (in && is_float(g, r) && !result_sums_alike(s, v, r)))
