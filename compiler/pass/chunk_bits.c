@@ -40,9 +40,25 @@ static bool sums_otherwise(const Graph *g, Ref r, int axis, int64_t parts)
     return false;
 }
 
+/* A reduction of a reduction adds up in one walk; in two, which is another order, if the region
+ * ends between them. The cotangent of a broadcast is such a sum. */
+static bool ends_walk(const Region *v, Ref r)
+{
+    const Graph *g = v->g;
+    OpId op = op_of(g, r);
+    if ((op != OP_sum && op != OP_prod && op != OP_broadcast) ||
+        !dtype_is_float(type_of(g, r)->dtype))
+        return false;
+    Ref x = arg(g, r, 0);
+    return op_of(g, x) == op && is_in(v, r) != is_in(v, x) && !v->free[x];
+}
+
 /* What is summed within rows is summed in the order of the whole. */
 static bool keeps_order(const Region *v)
 {
+    for (Ref r = 1; r < (Ref)v->g->node.n; r++)
+        if (ends_walk(v, r))
+            return false;
     for (Ref r = 1; r <= v->last; r++)
         if (is_in(v, r) && op_of(v->g, r) == OP_contract &&
             sums_otherwise(v->g, r, v->axis[r], v->extent / v->rows))
