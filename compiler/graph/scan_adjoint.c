@@ -228,6 +228,14 @@ static void find_places(Reverse *v)
 
 /* ---- moving --------------------------------------------------------------------------- */
 
+/* The type that cotangents of an operand are added up in: f32, as all sums of halves. */
+static Type sum_type(const Type *t)
+{
+    Type sum = *t;
+    sum.dtype = dtype_is_half(t->dtype) ? F32 : t->dtype;
+    return sum;
+}
+
 /* The reverse body's arguments: carries are numbered first, then sequences, the same. */
 static int add_carries(Reverse *v, Ref *acc)
 {
@@ -239,7 +247,7 @@ static int add_carries(Reverse *v, Ref *acc)
         }
     for (int i = v->is.carries + v->is.sequences; i < v->n_args; i++)
         if (v->d[i] != REF_ZERO) {
-            Type t = *type_of(v->body, v->arg[i]);
+            Type t = sum_type(type_of(v->body, v->arg[i]));
             acc[i] = g_body_arg(v->back, n++, t);
         }
     return n;
@@ -322,20 +330,36 @@ static bool adds_up(const Graph *body, int carry)
            adds_up(attr(body, scan, SCAN_BODY)->body, i);
 }
 
-/* acc + x. Where x is what an inner scan adds up from 0 on, that begins with acc instead: one
- * chain of sums, as if there were no scan within a scan. */
-static Ref summed(Graph *g, Ref acc, Ref x)
+static Ref as_type(Graph *g, DType t, Ref x)
 {
+    return type_of(g, x)->dtype == t ? x : g_cast(g, t, x);
+}
+
+static Ref plain_sum(Graph *g, Ref acc, Ref x)
+{
+    Ref wide = as_type(g, type_of(g, acc)->dtype, x);
+    return g_add(g, acc, wide);
+}
+
+/* acc + x. Where x is what an inner scan adds up from 0 on (of halves: rounded), that begins with
+ * acc instead: one chain of sums, as if there were no scan within a scan. */
+static Ref summed(Graph *g, Ref acc, Ref given)
+{
+    bool rounded = op_of(g, given) == OP_cast &&
+                   type_of(g, given)->dtype != type_of(g, acc)->dtype &&
+                   type_of(g, arg(g, given, 0))->dtype == type_of(g, acc)->dtype;
+    Ref x = rounded ? arg(g, given, 0) : given;
     Ref scan = op_of(g, x) == OP_pick ? arg(g, x, 0) : NONE;
-    if (scan == NONE || op_of(g, scan) != OP_scan || uses_of(g, x) > 0)
-        return g_add(g, acc, x);
+    if (scan == NONE || op_of(g, scan) != OP_scan || uses_of(g, given) > 0 ||
+        uses_of(g, x) > rounded || !type_same(type_of(g, x), type_of(g, acc)))
+        return plain_sum(g, acc, given);
     int i = (int)attr(g, x, 0)->i;
     if (i >= scan_of(g, scan).carries || !const_is_zero(g, arg(g, scan, i), false) ||
         !adds_up(attr(g, scan, SCAN_BODY)->body, i))
-        return g_add(g, acc, x);
+        return plain_sum(g, acc, given);
     for (Ref r = 1; r < (Ref)g->node.n; r++)
         if (r != x && op_of(g, r) == OP_pick && arg(g, r, 0) == scan && attr(g, r, 0)->i == i)
-            return g_add(g, acc, x);
+            return plain_sum(g, acc, given);
     g->arg.at[node(g, scan)->args + (uint32_t)i] = acc;
     return x;
 }
@@ -359,7 +383,7 @@ static void add_results(Reverse *v, const Ref *acc)
         if (v->d[i] != REF_ZERO) {
             v->back->origin = node(v->body, v->d[i])->origin;
             Ref x = v->map[v->d[i]];
-            Ref sum = is_shared(v, i) ? g_add(v->back, acc[i], x) : summed(v->back, acc[i], x);
+            Ref sum = is_shared(v, i) ? plain_sum(v->back, acc[i], x) : summed(v->back, acc[i], x);
             result_of(v, sum);
         }
     for (int i = v->is.carries; i < v->is.carries + v->is.sequences; i++)
@@ -425,7 +449,7 @@ static int reverse_operands(Reverse *v, Ref *args)
         }
     for (int i = v->is.carries + v->is.sequences; i < v->n_args; i++)
         if (v->d[i] != REF_ZERO) {
-            Type t = *type_of(g, arg(g, v->n, i));
+            Type t = sum_type(type_of(g, arg(g, v->n, i)));
             args[n++] = g_zeros(g, &t);
         }
     for (int i = 0; i < v->sequence.n; i++) {
@@ -449,8 +473,10 @@ static void pick_results(Reverse *v, Ref scan, Ref d[])
         if (v->seed[i] != NONE)
             d[i] = g_pick(v->g, scan, n++);
     for (int i = v->is.carries + v->is.sequences; i < v->n_args; i++)
-        if (v->d[i] != REF_ZERO)
+        if (v->d[i] != REF_ZERO) {
             d[i] = g_pick(v->g, scan, n++);
+            d[i] = as_type(v->g, type_of(v->g, arg(v->g, v->n, i))->dtype, d[i]);
+        }
     for (int i = v->is.carries; i < v->is.carries + v->is.sequences; i++)
         if (v->d[i] != REF_ZERO)
             d[i] = g_pick(v->g, scan, n++);
