@@ -4,7 +4,7 @@
  * chunks, `lean`: its reverse computes a chunk again rather than read it.
  * source: Rabe & Staats, Self-attention Does Not Need O(n^2) Memory (2021).
  *
- * Sums over rows (gradients of keys, values and weights) are then sums of the chunks' sums,
+ * Sums over rows (gradients of keys, values and weights; a mean) are then sums of the chunks' sums,
  * which is another order. So what is chunked follows from shapes alone, and is the same at every
  * budget. A budget cuts only along axes over which nothing is summed (batch, heads). */
 #include "chunk.h"

@@ -20,12 +20,26 @@ bool sums_nothing(Search *s, const Region *v)
 
 /* ---- sums within rows ---------------------------------------------------------------- */
 
+/* Indices walk along axes one by one: each element of an operand has as many terms. */
+static bool is_product(const Graph *g, Ref r)
+{
+    for (int which = 0; which < 2; which++) {
+        const Attr *map = attr(g, r, op_attr(&op_contract, which == 0 ? "x" : "y"));
+        for (int d = 0; d < map->n; d++)
+            if (map->map[d].n > 1)
+                return false;
+    }
+    return true;
+}
+
 /* Would a contraction of a chunk, or a gradient of it, be summed in another order than the whole
  * one? */
 static bool sums_otherwise(const Graph *g, Ref r, int axis, int64_t parts)
 {
     int want[2];
     int64_t all = 1;
+    if (!is_product(g, r))
+        return true;
     const Attr *extent = attr(g, r, op_attr(&op_contract, "extent"));
     for (int i = 0; i < extent->n; i++)
         all *= extent->ints[i];
@@ -165,7 +179,8 @@ static bool is_float(const Graph *g, Ref r)
 static bool keeps_sums(Search *s, const Region *v)
 {
     const Graph *g = s->g;
-    bool *later = NEW_ARRAY(s->a, bool, g->node.n);
+    bool *later = NEW_ARRAY(s->a, bool, g->node.n), *read = NEW_ARRAY(s->a, bool, g->node.n);
+    int *along = NEW_ARRAY(s->a, int, g->node.n);
     for (Ref r = 1; r <= v->last; r++) {
         bool in = is_in(v, r);
         int n = node(g, r)->n_args, *want = NEW_ARRAY(s->a, int, n);
@@ -174,9 +189,12 @@ static bool keeps_sums(Search *s, const Region *v)
         for (int i = 0; i < n; i++) {
             Ref x = arg(g, r, i);
             later[r] = later[r] || later[x] || (!in && is_in(v, x));
-            if (in && !is_in(v, x) && !s->free[x] && is_float(g, x) &&
-                !operand_sums_alike(s, v, x, want[i]))
+            if (!in || is_in(v, x) || s->free[x] || !is_float(g, x))
+                continue;
+            if (!operand_sums_alike(s, v, x, want[i]) || (read[x] && along[x] != want[i]))
                 return false;
+            read[x] = true;
+            along[x] = want[i];
         }
         if ((!in && later[r]) || (in && is_float(g, r) && !result_sums_alike(s, v, r)))
             return false; /* what stands after the scan now, or is summed in another order */

@@ -48,8 +48,8 @@ bool can_split_scans(const Graph *g, int deepest);
  * computes some rows at a time: in place of the primal graph *g there is another one, with
  * scans for that. Regions with a matrix of `from` elements or more are so cut that no value in
  * them has more than from / CHUNKS_OF_LEAST, as far as `levels` nested scans allow. False: there
- * is none.   keeps: the bits of the forward pass; gradients of what all rows read are sums of the
- * chunks' sums. */
+ * is none.   keeps: the bits of each row; what is summed over rows is the sum of the chunks'
+ * sums. */
 bool chunk_rows(Graph **g, int64_t from, int levels);
 enum { CHUNKS_OF_LEAST = 32 };
 /* ... of any size, in so many parts or as near to that as can be, along axes over which nothing

@@ -90,6 +90,16 @@ for name in causal dropped all grouped weighted biased ranked kept shown; do
     verdict $? "$name: $(cat "$scratch/out")"
 done
 
+# Sums of chunks' sums are f32, whatever is stored: halves would stop growing.
+model long 'logits = h @ w' 'loss mean(nn.cross_entropy(logits, target))'
+sed -i 's/^    h = .*/&\n    param w : f32[width, vocab] = normal/' "$scratch/long.model"
+step long --chunk 0 -D batch=64 -D t=128 -D width=8 -D vocab=64 >"$scratch/whole"
+step long --chunk 4096 -D batch=64 -D t=128 -D width=8 -D vocab=64 --precision bf16 >"$scratch/rows"
+paste "$scratch/whole" "$scratch/rows" | awk '
+    { n += $1 * $1; d += ($1 - $2) * ($1 - $2) }
+    END { exit !(n > 0 && sqrt(d / n) < 0.006) }'
+verdict $? "bf16: sums of chunks are off"
+
 # It saves what it is for; what is kept or an output stays whole.
 for name in causal dropped all grouped weighted ranked; do
     [ $((10 * $(bytes "$name" --chunk 512))) -lt $((6 * $(bytes "$name" --chunk 0))) ]
