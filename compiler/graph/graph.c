@@ -152,6 +152,16 @@ Ref graph_copy_node(Graph *to, const Graph *from, Ref r, const Ref *map)
     return made;
 }
 
+void graph_copy_roots(Graph *to, const Graph *from, const Ref *map)
+{
+    for (int i = 0; i < from->root.n; i++) {
+        Root root = from->root.at[i];
+        root.ref = map[root.ref];
+        vec_push(&to->arena, &to->root, root);
+    }
+    to->origin = from->origin;
+}
+
 void graph_root(Graph *g, RootKind kind, const char *name, Ref r, int32_t slot, int32_t input)
 {
     Root root = {.kind = kind, .ref = r, .slot = slot, .input = input};

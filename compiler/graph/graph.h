@@ -311,6 +311,8 @@ Graph *g_copy_body(Graph *outer, const Graph *body);
 void g_scan_adjoint(Graph *g, Ref n, Ref ct, Ref d[]);
 /* Copies node r of `from`, with operands map[], into `to`; gives its Ref there. */
 Ref graph_copy_node(Graph *to, const Graph *from, Ref r, const Ref *map);
+/* The roots of `from`, at map[], and its origin: the end of a copy. */
+void graph_copy_roots(Graph *to, const Graph *from, const Ref *map);
 
 Ref g_stop_gradient(Graph *g, Ref x);
 /* y, whose gradient goes to the first `active` of xs by `rule` (a g_body): its argument 0 is

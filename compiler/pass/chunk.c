@@ -327,12 +327,7 @@ static Graph *number_draws(const Graph *g)
     Ref *map = NEW_ARRAY(&scratch, Ref, g->node.n);
     for (Ref r = 1; r < (Ref)g->node.n; r++)
         map[r] = is_draw(g, r) ? number_draw(to, g, r, map) : graph_copy_node(to, g, r, map);
-    for (int i = 0; i < g->root.n; i++) {
-        Root root = g->root.at[i];
-        root.ref = map[root.ref];
-        vec_push(&to->arena, &to->root, root);
-    }
-    to->origin = g->origin;
+    graph_copy_roots(to, g, map);
     arena_free(&scratch);
     return to;
 }

@@ -85,18 +85,16 @@ static bool keeps_order(const Region *v)
 /* Who reads a value, by place: a cotangent is the sum over its readers, from the last to the first.
  * The region's readers become one, the scan, which stands where the region ends. */
 typedef struct Readers {
-    int in, out; /* of the region, and others */
-    Ref first_in;
+    int in, out;                            /* of the region, and others */
     bool out_before, out_within, out_after; /* the region's first, its end */
 } Readers;
 
 static void note_reader(const Region *v, Readers *u, Ref r, bool in)
 {
-    if (in && u->in++ == 0)
-        u->first_in = r;
+    u->in += in;
+    u->out += !in;
     if (in)
         return;
-    u->out++;
     u->out_before = u->out_before || u->in == 0;
     u->out_within = u->out_within || (u->in > 0 && r < v->last);
     u->out_after = u->out_after || r > v->last;

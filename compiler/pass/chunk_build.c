@@ -243,11 +243,6 @@ void build_chunks(Graph *to, const Region *v, const Chunks *is)
     copy_around(&c, later, true);
     for (Ref r = v->last + 1; r < n; r++)
         c.map[r] = graph_copy_node(to, v->g, r, c.map);
-    for (int i = 0; i < v->g->root.n; i++) {
-        Root root = v->g->root.at[i];
-        root.ref = c.map[root.ref];
-        vec_push(&to->arena, &to->root, root);
-    }
-    to->origin = v->g->origin;
+    graph_copy_roots(to, v->g, c.map);
     arena_free(&scratch);
 }

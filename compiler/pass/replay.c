@@ -139,12 +139,7 @@ Graph *replay(const Graph *g)
         else
             copy_reverse(&v, r);
     }
-    for (int i = 0; i < g->root.n; i++) {
-        Root root = g->root.at[i];
-        root.ref = v.map[root.ref];
-        vec_push(&v.to->arena, &v.to->root, root);
-    }
-    v.to->origin = g->origin;
+    graph_copy_roots(v.to, g, v.map);
     arena_free(&v.arena);
     return v.to;
 }

@@ -196,12 +196,7 @@ Graph *split_scans(const Graph *g, int levels, int deepest)
         int n = levels_of(g, r, levels, deepest);
         map[r] = n > 0 ? split(to, g, r, map, n, &scratch) : graph_copy_node(to, g, r, map);
     }
-    for (int i = 0; i < g->root.n; i++) {
-        Root root = g->root.at[i];
-        root.ref = map[root.ref];
-        vec_push(&to->arena, &to->root, root);
-    }
-    to->origin = g->origin;
+    graph_copy_roots(to, g, map);
     arena_free(&scratch);
     return to;
 }
