@@ -157,6 +157,8 @@ static bool scan_may_overwrite(const Level *l, Ref scan, int64_t carries, int32_
     return v >= 0;
 }
 
+/* Storage that is pinned is nobody else's: a pair that has some is no use to the planner, and
+ * the update of a deep net has thousands by thousands of them. */
 static void step_inplace(Lowering *lo, Level *l, const Group *gr, PlanStep *s)
 {
     s->inplace = NEW_ARRAY(lo->arena, PlanInPlace, gr->operand.n * gr->operand.n + gr->out.n);
@@ -177,8 +179,11 @@ static void step_inplace(Lowering *lo, Level *l, const Group *gr, PlanStep *s)
         if (gr->operand.at[o].out < 0)
             continue;
         int32_t w = out_value(l, &gr->out.at[gr->operand.at[o].out]);
-        for (int i = 0; i < s->n_reads && w >= 0; i++)
-            if (s->read[i] != w && all_allow(l, gr, s->read[i], o))
+        if (w < 0 || l->values.at[w].pinned)
+            continue;
+        for (int i = 0; i < s->n_reads; i++)
+            if (s->read[i] != w && !l->values.at[s->read[i]].pinned &&
+                all_allow(l, gr, s->read[i], o))
                 s->inplace[s->n_inplace++] = (PlanInPlace){s->read[i], w};
     }
 }
