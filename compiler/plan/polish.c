@@ -13,9 +13,11 @@ typedef struct Polish {
     uint64_t random;
     double temperature;
     double energy;
-    int32_t *best; /* the best schedule so far */
-    int32_t n_best, cap_best;
-    int64_t best_peak, best_cost;
+    int64_t best_peak, best_cost; /* of the best schedule so far, */
+    bool is_copied; /* which is best[], or else is in the slots when all changes are undone */
+    int mark;       /* changes up to here are those of accepted moves */
+    int32_t *best, *now;
+    int32_t n_best, cap;
     Arena arena;
 } Polish;
 
@@ -68,18 +70,49 @@ static bool is_better(const Polish *q, int64_t peak, int64_t cost)
     return peak < q->best_peak || (peak == q->best_peak && cost < q->best_cost);
 }
 
-static void note_best(Polish *q)
+/* Goes on from what is in the slots. To copy every best schedule would take longer than all else
+ * in a deep net: what has changed since then is remembered instead. */
+static void go_on(Polish *q)
 {
     int64_t peak = slots_peak(&q->x);
-    if (!is_better(q, peak, q->x.cost))
-        return;
-    if (q->x.n_run > q->cap_best) {
-        q->cap_best = 2 * q->x.n_run;
-        q->best = NEW_ARRAY(&q->arena, int32_t, q->cap_best);
+    if (is_better(q, peak, q->x.cost)) {
+        q->best_peak = peak;
+        q->best_cost = q->x.cost;
+        q->is_copied = false;
+        slots_keep(&q->x);
     }
-    q->n_best = slots_order(&q->x, q->best);
-    q->best_peak = peak;
-    q->best_cost = q->x.cost;
+    if (q->is_copied)
+        slots_keep(&q->x);
+    q->mark = q->x.change.n;
+}
+
+static void grow(Polish *q)
+{
+    q->cap = 2 * q->x.n_run;
+    q->now = NEW_ARRAY(&q->arena, int32_t, q->cap);
+    int32_t *best = NEW_ARRAY(&q->arena, int32_t, q->cap);
+    if (q->n_best > 0)
+        memcpy(best, q->best, (size_t)q->n_best * sizeof *best);
+    q->best = best;
+}
+
+/* Copies the best schedule, and spreads the slots evenly. */
+static void end_phase(Polish *q)
+{
+    int32_t most = q->x.n_run;
+    for (int i = 0; i < q->x.change.n; i++)
+        most += !q->x.change.at[i].added;
+    if (most > q->cap)
+        grow(q);
+    int32_t n = slots_order(&q->x, q->now);
+    if (!q->is_copied) {
+        slots_undo(&q->x, 0);
+        q->n_best = slots_order(&q->x, q->best);
+        q->is_copied = true;
+    }
+    slots_load(&q->x, q->now, n);
+    q->mark = 0;
+    q->energy = energy_of(q);
 }
 
 /* ---- moves ------------------------------------------------------------------------------ */
@@ -288,19 +321,18 @@ enum { MOST_PHASES = 64 };
 static void try_move(Polish *q)
 {
     if (!move(q)) {
-        slots_undo(&q->x, 0);
+        slots_undo(&q->x, q->mark);
         return;
     }
     double energy = energy_of(q);
     double worse = energy - q->energy;
     bool crowded = q->x.n_run > q->x.n / 3;
     if (crowded || (worse > 0 && worse > q->temperature * exponential(q))) {
-        slots_undo(&q->x, 0);
+        slots_undo(&q->x, q->mark);
         return;
     }
-    slots_keep(&q->x);
     q->energy = energy;
-    note_best(q);
+    go_on(q);
 }
 
 /* A phase begins with slots that are evenly filled again, which takes as long as a move
@@ -332,19 +364,11 @@ static void search(Polish *q)
     int phases = phases_of(q);
     double ratio = phase_ratio(q->aim.hot, q->aim.cold, phases);
     q->temperature = q->aim.hot;
-    int32_t *node = NULL;
-    int32_t cap = 0;
     for (int phase = 0; phase < phases && !good_enough(q); phase++) {
         for (int64_t i = 0; i < q->aim.moves / phases; i++)
             try_move(q);
         q->temperature *= ratio;
-        if (q->x.n_run > cap) {
-            cap = 2 * q->x.n_run;
-            node = NEW_ARRAY(&q->arena, int32_t, cap);
-        }
-        int32_t n = slots_order(&q->x, node);
-        slots_load(&q->x, node, n);
-        q->energy = energy_of(q);
+        end_phase(q);
     }
 }
 
@@ -354,8 +378,10 @@ Sequence *polish(const Problem *p, const Sequence *from, PolishAim aim, Arena *o
     q.random = hash_mix(aim.seed + 1) | 1;
     slots_init(&q.x, p, from, &q.arena);
     q.energy = energy_of(&q);
-    note_best(&q);
+    go_on(&q);
     search(&q);
+    if (!q.is_copied)
+        end_phase(&q);
     Sequence *s = sequence_of(p, q.best, q.n_best, out);
     assert(s->max_live - p->pinned == q.best_peak && s->cost == q.best_cost);
     arena_free(&q.arena);
