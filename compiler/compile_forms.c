@@ -14,6 +14,9 @@ typedef struct Forms {
     int64_t once[N_ENTRIES];  /* what the entries cost in the first form without a budget */
     Form best;                /* the cheapest that fits, else the one that needs least */
     int64_t best_cost;        /* INT64_MAX: none has fitted */
+    bool has_program;         /* the best form compiles; it is in `out`, or */
+    bool is_kept;             /* here: */
+    Output kept;
     int64_t least;            /* bytes: the smallest peak that some form was found to have */
     int64_t whole[N_ENTRIES]; /* what they cost in the best form that does not split a batch */
     VEC(int64_t) split;       /* how a batch may be split, ascending */
@@ -63,6 +66,24 @@ static void describe(const Forms *f)
     }
 }
 
+/* Makes room in `out`: the best form so far is not planned again. */
+static void put_by(Forms *f)
+{
+    if (!f->has_program || f->is_kept || !same_form(&f->best, &f->out->form)) {
+        output_free_graphs(f->out);
+        return;
+    }
+    f->kept = *f->out;
+    f->is_kept = true;
+}
+
+static void drop_kept(Forms *f)
+{
+    if (f->is_kept)
+        output_free_graphs(&f->kept);
+    f->is_kept = false;
+}
+
 /* Is what stands in `out` the best so far? Of equals, the first that was tried. */
 static void judge_form(Forms *f)
 {
@@ -72,6 +93,8 @@ static void judge_form(Forms *f)
     f->least = least < f->least ? least : f->least;
     if (!better)
         return;
+    drop_kept(f);
+    f->has_program = f->cx->n_errors == 0;
     f->best = f->o.form;
     f->best_cost = fits ? cost : f->best_cost;
     for (int e = 0; e < N_ENTRIES && fits && f->o.form.split == 0; e++)
@@ -84,7 +107,7 @@ static void judge_form(Forms *f)
  * program of this form, but a report. */
 static int64_t try_form(Forms *f, Form form)
 {
-    output_free_graphs(f->out);
+    put_by(f);
     *f->out = (Output){.arena = f->out->arena, .has_forms = true};
     f->o.form = form;
     f->o.enough = f->best_cost < INT64_MAX ? f->best_cost : 0;
@@ -188,6 +211,20 @@ static bool has_to_try(const Forms *f)
     return f->split.n > 0 || ((f->out->has_runs || f->out->has_parts) && short_of_bytes);
 }
 
+/* The best form, in `out`; where none has fitted, with the reports of the one that needs least. */
+static void bring_back(Forms *f)
+{
+    if (f->is_kept) {
+        output_free_graphs(f->out);
+        *f->out = f->kept;
+        f->cx->diag.n = f->n_diags;
+        f->cx->n_errors = 0;
+        f->cx->n_warnings = f->n_warnings;
+    } else if (!same_form(&f->best, &f->o.form)) {
+        try_form(f, f->best);
+    }
+}
+
 bool compile_planned(Ctx *cx, int32_t source, const Options *o, Output *out)
 {
     Forms f = {.cx = cx, .source = source, .o = *o, .out = out};
@@ -211,9 +248,6 @@ bool compile_planned(Ctx *cx, int32_t source, const Options *o, Output *out)
     if (o->budget.kind == BUDGET_SHARE) /* of what the first form takes */
         f.o.budget = (BudgetAsked){.kind = BUDGET_BYTES, .bytes = out->budget};
     try_all(&f, &o->form);
-    if (!same_form(&f.best, &f.o.form) || out->dear) {
-        f.best_cost = INT64_MAX;
-        try_form(&f, f.best);
-    }
+    bring_back(&f);
     return cx->n_errors == 0;
 }
