@@ -7,6 +7,7 @@ enum { MOST_TIMES = 12 }; /* executions, on average over all nodes */
 typedef struct Decoder {
     const Problem *p;
     const bool *kept;
+    const DecodeParts *parts; /* or NULL */
     Arena *arena;
     bool *there;       /* by node */
     bool *ran;         /* by node */
@@ -75,6 +76,23 @@ static void drop_passing(Decoder *d, int32_t t)
     d->passing.n = left;
 }
 
+/* After position t of the order, which is at work on a part: what ran again on the way to that
+ * goes, but for what crosses. */
+static void leave_parts(Decoder *d, int32_t v)
+{
+    const Problem *p = d->p;
+    int32_t part = -1;
+    for (int32_t i = p->input_at[v]; i < p->input_at[v + 1]; i++)
+        if (d->parts->part[p->input[i]] > part)
+            part = d->parts->part[p->input[i]];
+    for (int32_t i = 0; i < d->passing.n; i++) {
+        int32_t u = d->passing.at[i];
+        if (d->parts->part[u] < part && !d->parts->crossing[u] && !d->kept[u])
+            d->there[u] = false;
+    }
+    d->passing.n = 0;
+}
+
 static void find_last_uses(Decoder *d, const int32_t *order)
 {
     const Problem *p = d->p;
@@ -95,6 +113,8 @@ static bool decode_order(Decoder *d, const int32_t *order, int32_t moment, Decod
             forget(d, moment);
         if (how == RUN_FOR_EACH)
             drop_passing(d, t);
+        if (d->parts != NULL)
+            leave_parts(d, order[t]);
         if (d->too_much || d->run.n / MOST_TIMES > p->n)
             return false;
     }
@@ -104,11 +124,11 @@ static bool decode_order(Decoder *d, const int32_t *order, int32_t moment, Decod
     return !d->too_much;
 }
 
-Sequence *decode(const Problem *p, const int32_t *order, const KeepSet *keep, DecodeHow how,
-                 Arena *out)
+static Sequence *decode_all(const Problem *p, const int32_t *order, const KeepSet *keep,
+                            DecodeHow how, const DecodeParts *parts, Arena *out)
 {
     Arena scratch = {0};
-    Decoder d = {.p = p, .kept = keep->kept, .arena = &scratch};
+    Decoder d = {.p = p, .kept = keep->kept, .parts = parts, .arena = &scratch};
     d.there = NEW_ARRAY(&scratch, bool, p->n);
     d.ran = NEW_ARRAY(&scratch, bool, p->n);
     d.last_use = NEW_ARRAY(&scratch, int32_t, p->n);
@@ -119,6 +139,18 @@ Sequence *decode(const Problem *p, const int32_t *order, const KeepSet *keep, De
         s = sequence_of(p, d.run.at, d.run.n, out);
     arena_free(&scratch);
     return s;
+}
+
+Sequence *decode(const Problem *p, const int32_t *order, const KeepSet *keep, DecodeHow how,
+                 Arena *out)
+{
+    return decode_all(p, order, keep, how, NULL, out);
+}
+
+Sequence *decode_parts(const Problem *p, const int32_t *order, const KeepSet *keep,
+                       const DecodeParts *parts, Arena *out)
+{
+    return decode_all(p, order, keep, RUN_ONCE_MORE, parts, out);
 }
 
 /* ---- within a budget -------------------------------------------------------------------- */

@@ -14,6 +14,18 @@ typedef enum DecodeHow {
 Sequence *decode(const Problem *p, const int32_t *order, const KeepSet *keep, DecodeHow how,
                  Arena *out);
 
+/* Parts of the nodes up to the moment, to run again one part after the other, from the last to the
+ * first. What runs again for a part is not there for those before it, but for what crosses
+ * between parts, which stays from the first time on. */
+typedef struct DecodeParts {
+    const int32_t *part;  /* by node: rising; -1 after the moment */
+    const bool *crossing; /* by node: a later part reads it */
+} DecodeParts;
+
+/* decode() with RUN_ONCE_MORE, for each part. */
+Sequence *decode_parts(const Problem *p, const int32_t *order, const KeepSet *keep,
+                       const DecodeParts *parts, Arena *out);
+
 /* The cheapest schedule within the budget that comes from this keep-set, or from smaller
  * ones for the same moment: what runs again takes room as well. NULL if none is found;
  * *lowest, if not NULL, becomes the one with the fewest bytes that was seen. */

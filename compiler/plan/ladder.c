@@ -19,6 +19,7 @@ Sequence *planner_search(Planner *g, const Sequence *from, PolishAim aim)
         Sequence *s = polish(g->p, from, aim, g->out);
         if (s->max_live > aim.budget)
             return s;
+        s->enough = g->effort.by_rule ? budget : 0;
         planner_place(g, s);
         if (s->arena <= budget)
             return s;
@@ -61,19 +62,30 @@ static Sequence *squeeze(Planner *g, Sequence *s, int64_t range)
 /* Made cheaper without taking more. */
 static Sequence *cheapen(Planner *g, Sequence *s)
 {
-    PolishAim aim = {
-        .budget = s->arena, .moves = g->effort.least_moves, .hot = 1e-3, .cold = 1e-6, .seed = 3};
+    PolishAim aim = {.budget = s->arena,
+                     .moves = g->effort.least_moves,
+                     .hot = 1e-3,
+                     .cold = 1e-6,
+                     .seed = 3,
+                     .fill = g->effort.by_rule};
     Sequence *cheaper = planner_search(g, s, aim);
     return cheaper != NULL && cheaper->max_live <= s->arena ? smaller(g, s, cheaper) : s;
 }
 
-/* What comes near; more than one, for placing leaves holes. */
+/* What comes near; more than one, for placing leaves holes. To place is slow: those that need
+ * the fewest bytes come first, and no other can be better than what has been placed. */
 static Sequence *least_segmented(Planner *g, Sequence *s)
 {
+    Sequence *sorted[MOST_SEGMENTED];
     g->segmented = segmented(g->p, g->base, g->out);
-    for (int32_t i = 0; i < g->segmented.n; i++)
-        if (g->segmented.at[i]->max_live < s->arena)
-            s = smaller(g, s, g->segmented.at[i]);
+    for (int32_t i = 0; i < g->segmented.n; i++) {
+        int32_t j = i;
+        for (; j > 0 && sorted[j - 1]->max_live > g->segmented.at[i]->max_live; j--)
+            sorted[j] = sorted[j - 1];
+        sorted[j] = g->segmented.at[i];
+    }
+    for (int32_t i = 0; i < g->segmented.n && sorted[i]->max_live < s->arena; i++)
+        s = smaller(g, s, sorted[i]);
     return s;
 }
 
@@ -86,7 +98,10 @@ Sequence *planner_least(Planner *g)
     for (int32_t v = 0; v < p->n; v++)
         most = problem_working_set(p, v) > most ? problem_working_set(p, v) : most;
     Sequence *s = g->base;
-    for (int i = 0; i < 3 && s->arena > most; i++) {
+    if (g->effort.by_rule)
+        s = least_segmented(g, s);
+    bool is_chain = s->arena - most <= (g->base->arena - most) / 4;
+    for (int i = 0; i < 3 && s->arena > most && !is_chain; i++) {
         PolishAim aim = {.budget = most,
                          .enough = INT64_MAX,
                          .moves = g->effort.least_moves,
@@ -95,8 +110,10 @@ Sequence *planner_least(Planner *g)
                          .seed = (uint64_t)i};
         s = smaller(g, s, polish(p, i == 2 ? s : g->base, aim, g->out));
     }
-    s = least_segmented(g, s);
-    s = squeeze(g, s, s->arena - most);
+    if (!g->effort.by_rule)
+        s = least_segmented(g, s);
+    if (!g->effort.by_rule || !is_chain)
+        s = squeeze(g, s, s->arena - most);
     return g->least = cheapen(g, s);
 }
 
@@ -145,7 +162,8 @@ static PolishAim rung_aim(const Planner *g, int32_t i)
                        .moves = g->effort.rung_moves,
                        .hot = 1e-2,
                        .cold = 1e-6,
-                       .seed = (uint64_t)i};
+                       .seed = (uint64_t)i,
+                       .fill = g->effort.by_rule};
 }
 
 /* Schedules for parts of what running every node once takes, from the least budget up to
@@ -161,12 +179,12 @@ static void climb(Planner *g, int64_t budget)
         g->rung[i] = s;
         if (aim.budget <= planner_least(g)->arena)
             continue;
-        if (i % KEEP_EVERY == 0 || s == g->least)
+        if (g->effort.by_rule || i % KEEP_EVERY == 0 || s == g->least)
             s = from_keep_sets(g, aim.budget, s);
         bool low = s == g->least;
         for (int32_t k = 0; k < g->segmented.n; k++)
             s = cheaper(s, g->segmented.at[k], aim.budget);
-        if (low)
+        if (low && !g->effort.by_rule)
             s = cheaper(s, polish(g->p, g->base, from_base(g, aim), g->out), aim.budget);
         g->rung[i] = cheaper(s, polish(g->p, s, aim, g->out), aim.budget);
     }
@@ -179,6 +197,11 @@ static void place_rung(Planner *g, int32_t i)
     if (g->tried[i])
         return;
     g->tried[i] = true;
+    int32_t lowest = i;
+    while (lowest > 0 && g->rung[lowest - 1] == g->rung[i])
+        lowest--;
+    if (g->effort.by_rule && !g->rung[i]->placed)
+        g->rung[i]->enough = rung_bytes(g, lowest);
     planner_place(g, g->rung[i]);
     if (g->rung[i]->arena <= rung_bytes(g, i))
         return;
@@ -229,12 +252,20 @@ static int64_t moves_for(const Problem *p, PlanEffort effort, int64_t each, int6
     return each_at_most * n < most ? each_at_most * n : most;
 }
 
+enum { DEEP = 1200 }; /* nodes */
+
 Planner *planner_open(const Problem *p, PlanJudge judge, PlanEffort effort, Arena *out)
 {
     Planner *g = NEW(out, Planner);
     LadderEffort e = {.least_moves = moves_for(p, effort, 8, 400),
                       .rung_moves = moves_for(p, effort, 2, 100),
                       .rungs = MOST_RUNGS};
+    if (effort != EFFORT_MAX && p->n > DEEP) {
+        e.least_moves = 2 * DEEP;
+        e.rung_moves = DEEP / 2;
+        e.rungs = MOST_RUNGS / 2;
+        e.by_rule = true;
+    }
     *g = planner_new(p, judge, e, out);
     return g;
 }

@@ -13,6 +13,7 @@ typedef struct LadderEffort {
     int64_t least_moves;
     int64_t rung_moves; /* at each rung */
     int32_t rungs;      /* parts of what running every node once takes */
+    bool by_rule;       /* schedules that come from rules are improved little: a large problem */
 } LadderEffort;
 
 struct Planner {

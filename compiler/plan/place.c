@@ -131,7 +131,7 @@ static void set_offsets(const Placing *pl, int64_t floor)
     p->peak = floor + pl->pack.height;
 }
 
-void plan_place_effort(Plan *p, int64_t work)
+void plan_place_within(Plan *p, int64_t enough, int64_t work)
 {
     p->lanes_offset = block_bytes(p->base);
     int64_t floor = p->lanes_offset + p->threads_max * p->lane_bytes;
@@ -148,9 +148,16 @@ void plan_place_effort(Plan *p, int64_t work)
                  NEW_ARRAY(p->arena, bool, p->n_steps + 1));
     make_items(&pl);
     pack_bound(&pl.pack);
+    if (enough - floor > pl.pack.goal)
+        pl.pack.goal = enough - floor;
     pack_lowest(&pl.pack, work, BLOCK_ALIGN);
     set_offsets(&pl, floor);
     arena_reset(p->arena, mark);
+}
+
+void plan_place_effort(Plan *p, int64_t work)
+{
+    plan_place_within(p, 0, work);
 }
 
 void plan_place(Plan *p)

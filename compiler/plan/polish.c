@@ -2,6 +2,7 @@
 
 #include <assert.h>
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "slots.h"
@@ -335,6 +336,54 @@ static void try_move(Polish *q)
     go_on(q);
 }
 
+typedef struct Saving {
+    int32_t node;
+    double each; /* cost of running it again, by byte of its output */
+} Saving;
+
+static int by_saving(const void *a, const void *b)
+{
+    const Saving *x = a, *y = b;
+    if (x->each != y->each)
+        return x->each > y->each ? -1 : 1;
+    return (x->node > y->node) - (x->node < y->node);
+}
+
+/* The later executions of v, and what serves nothing else, as far as there is room. */
+static void run_less(Polish *q, int32_t v)
+{
+    for (int32_t i = q->x.run[v].n; i-- > 0 && q->x.run[v].n > 1;) {
+        if (i >= q->x.run[v].n)
+            continue;
+        int32_t slot = q->x.run[v].at[i];
+        if (!slots_remove(&q->x, v, slot))
+            continue;
+        cascade(q, v, slot, 16);
+        if (is_over(q)) {
+            slots_undo(&q->x, q->mark);
+            continue;
+        }
+        q->energy = energy_of(q);
+        go_on(q);
+    }
+}
+
+/* One sweep over what runs again, dear and small values first: where a schedule comes from a rule
+ * that leaves room, as good as many moves by chance. */
+static void fill(Polish *q)
+{
+    int32_t n = q->x.n_twice;
+    Saving *s = NEW_ARRAY(&q->arena, Saving, n);
+    for (int32_t i = 0; i < n; i++) {
+        const ProblemNode *node = &q->p->node[q->x.twice[i]];
+        double bytes = (double)(node->bytes > 0 ? node->bytes : 1);
+        s[i] = (Saving){q->x.twice[i], (double)node->cost / bytes};
+    }
+    qsort(s, (size_t)n, sizeof *s, by_saving);
+    for (int32_t i = 0; i < n; i++)
+        run_less(q, s[i].node);
+}
+
 /* A phase begins with slots that are evenly filled again, which takes as long as a move
  * for each execution. A power of two. */
 static int phases_of(const Polish *q)
@@ -379,7 +428,10 @@ Sequence *polish(const Problem *p, const Sequence *from, PolishAim aim, Arena *o
     slots_init(&q.x, p, from, &q.arena);
     q.energy = energy_of(&q);
     go_on(&q);
-    search(&q);
+    if (aim.fill && !is_over(&q))
+        fill(&q);
+    if (aim.moves > 0)
+        search(&q);
     if (!q.is_copied)
         end_phase(&q);
     Sequence *s = sequence_of(p, q.best, q.n_best, out);

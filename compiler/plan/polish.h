@@ -11,6 +11,7 @@ typedef struct PolishAim {
     double hot, cold; /* temperatures, in parts of cost_base; both 0: only improvements */
     uint64_t seed;
     bool order_only; /* nothing runs more often than it does */
+    bool fill;       /* first, what need not run again within the budget does not */
 } PolishAim;
 
 /* Searches from `from`, which need not keep to the budget. Returns the cheapest schedule

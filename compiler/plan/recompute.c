@@ -49,7 +49,7 @@ static Effort effort_of(const Problem *p, PlanEffort effort)
     int64_t all = p->n <= 100 ? 1500000 : p->n <= 500 ? 2000000 : 3000000;
     all = max ? all : all / 10;
     e.moves = all / 2 / e.starts;
-    e.ladder = (LadderEffort){all / 24, all / 80, 20};
+    e.ladder = (LadderEffort){.least_moves = all / 24, .rung_moves = all / 80, .rungs = 20};
     e.order_moves = all / 16;
     e.bound = (BoundEffort){INT64_C(3000000000), 16, p->n <= 500 ? 60 : p->n <= LARGE ? 8 : 1};
     if (!max)

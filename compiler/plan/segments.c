@@ -5,6 +5,9 @@
 /* Executions of all schedules that are tried. */
 enum { MOST_RUNS = 8000000 };
 
+/* Segments in one: with fewer, one level takes as little. */
+enum { LEAST_NESTED = 4 };
+
 typedef struct Forward {
     const Problem *p;
     int32_t moment;   /* the last node */
@@ -12,6 +15,10 @@ typedef struct Forward {
     int64_t *cross;   /* by node: bytes behind it that nodes up to the moment still read */
     int32_t *last;    /* by node: its last reader up to the moment, or itself */
     bool *kept;
+    bool *crossing; /* by node: some segment reads it that does not write it */
+    int32_t *part;  /* by node: its segment; -1 behind the moment */
+    int32_t *cut;   /* by segment: the last node */
+    int32_t n_cuts;
 } Forward;
 
 static int32_t most_live(const Sequence *base)
@@ -31,6 +38,9 @@ static void measure(Forward *f, Arena *arena)
     f->cross = NEW_ARRAY(arena, int64_t, n + 1);
     f->last = NEW_ARRAY(arena, int32_t, n);
     f->kept = NEW_ARRAY(arena, bool, p->n);
+    f->crossing = NEW_ARRAY(arena, bool, p->n);
+    f->part = NEW_ARRAY(arena, int32_t, p->n);
+    f->cut = NEW_ARRAY(arena, int32_t, n);
     for (int32_t v = 0; v < n; v++) {
         f->last[v] = v;
         f->written[v] = p->node[v].bytes + (v > 0 ? f->written[v - 1] : 0);
@@ -55,27 +65,40 @@ static int32_t find_cut(const Forward *f, int32_t from, int64_t goal, int64_t re
     return best;
 }
 
-static void keep_crossing(Forward *f, int32_t cut)
-{
-    for (int32_t v = 0; v <= cut; v++)
-        f->kept[v] = f->kept[v] || f->last[v] > cut;
-}
-
 /* False: two segments would be one. */
 static bool cut_into(Forward *f, int32_t segments)
 {
     int64_t all = f->written[f->moment], each = all / segments;
     int32_t from = 0;
-    for (int32_t v = 0; v < f->p->n; v++)
-        f->kept[v] = false;
+    f->n_cuts = 0;
     for (int32_t i = 1; i < segments; i++) {
         int32_t cut = find_cut(f, from, each * i, each / 2);
         if (cut < 0)
             return false;
-        keep_crossing(f, cut);
+        f->cut[f->n_cuts++] = cut;
         from = cut + 1;
     }
     return true;
+}
+
+/* Marks what crosses every k-th cut. */
+static void find_crossing(const Forward *f, int32_t k, bool *crossing)
+{
+    for (int32_t v = 0; v < f->p->n; v++)
+        crossing[v] = false;
+    int32_t from = 0;
+    for (int32_t i = k - 1; i < f->n_cuts; i += k)
+        for (; from <= f->cut[i]; from++)
+            crossing[from] = f->last[from] > f->cut[i];
+}
+
+static void find_parts(Forward *f)
+{
+    int32_t part = 0;
+    for (int32_t v = 0; v < f->p->n; v++) {
+        f->part[v] = v <= f->moment ? part : -1;
+        part += part < f->n_cuts && v == f->cut[part];
+    }
 }
 
 static bool is_dominated(const Segmented *s, const Sequence *by)
@@ -86,14 +109,43 @@ static bool is_dominated(const Segmented *s, const Sequence *by)
     return false;
 }
 
-static void offer(Segmented *to, const Forward *f, const Sequence *base, DecodeHow how, Arena *out)
+static void offer(Segmented *to, const Sequence *base, Sequence *s)
 {
-    ArenaMark mark = arena_mark(out);
-    KeepSet keep = {.moment = f->moment, .kept = f->kept};
-    Sequence *s = to->n < MOST_SEGMENTED ? decode(f->p, base->node, &keep, how, out) : NULL;
-    if (s != NULL && s->max_live < base->max_live && !is_dominated(to, s))
+    if (s != NULL && to->n < MOST_SEGMENTED && s->max_live < base->max_live && !is_dominated(to, s))
         to->at[to->n++] = s;
-    else
+}
+
+/* Schedules for the cuts that have been found. */
+static void offer_all(Segmented *to, Forward *f, const Sequence *base, Arena *out)
+{
+    KeepSet keep = {.moment = f->moment, .kept = f->kept};
+    find_crossing(f, 1, f->kept);
+    for (int how = RUN_ONCE_MORE; how <= (int)RUN_FOR_EACH; how++) {
+        ArenaMark mark = arena_mark(out);
+        int32_t n = to->n;
+        offer(to, base, decode(f->p, base->node, &keep, (DecodeHow)how, out));
+        if (to->n == n)
+            arena_reset(out, mark);
+    }
+}
+
+/* Every k-th cut is one of the outer segments, and as many of those hold as many inner ones. */
+static void offer_nested(Segmented *to, Forward *f, const Sequence *base, Arena *out)
+{
+    DecodeParts parts = {.part = f->part, .crossing = f->crossing};
+    KeepSet keep = {.moment = f->moment, .kept = f->kept};
+    int32_t k = 2;
+    while (k * k < f->n_cuts)
+        k++;
+    if (k < LEAST_NESTED)
+        return;
+    find_crossing(f, k, f->kept);
+    find_crossing(f, 1, f->crossing);
+    find_parts(f);
+    ArenaMark mark = arena_mark(out);
+    int32_t n = to->n;
+    offer(to, base, decode_parts(f->p, base->node, &keep, &parts, out));
+    if (to->n == n)
         arena_reset(out, mark);
 }
 
@@ -108,9 +160,9 @@ Segmented segmented(const Problem *p, const Sequence *base, Arena *out)
     for (int32_t n = 2; n <= f.moment / 3 && runs < MOST_RUNS; n += n < 4 ? 1 : n / 4) {
         if (!cut_into(&f, n))
             break;
-        offer(&to, &f, base, RUN_ONCE_MORE, out);
-        offer(&to, &f, base, RUN_FOR_EACH, out);
-        runs += 4 * (int64_t)p->n;
+        offer_all(&to, &f, base, out);
+        offer_nested(&to, &f, base, out);
+        runs += 7 * (int64_t)p->n;
     }
     arena_free(&scratch);
     return to;

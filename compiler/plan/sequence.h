@@ -19,6 +19,7 @@ typedef struct Sequence {
     int64_t *scratch_offset; /* likewise; -1 where there is none */
     int64_t arena;           /* bytes in all; max_live if there is no hole */
     bool placed;             /* arena is known */
+    int64_t enough;          /* no smaller arena is looked for; 0: as small as can be */
 } Sequence;
 
 /* The nodes in their own order, each once. */

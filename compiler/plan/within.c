@@ -63,20 +63,32 @@ static Plan *plan_of(const Within *w, const Sequence *s, Arena *out)
     return q;
 }
 
-static void place(const Within *w, Plan *q)
+static void place(const Within *w, Plan *q, const Sequence *s)
 {
-    plan_place_effort(q, w->effort == EFFORT_MAX ? PLACE_WORK_MAX : PLACE_WORK_EACH);
+    plan_place_within(q, s->enough, w->effort == EFFORT_MAX ? PLACE_WORK_MAX : PLACE_WORK_EACH);
 }
 
 /* ---- the judge --------------------------------------------------------------------- */
 
+static bool runs_once(const Sequence *s, int32_t nodes)
+{
+    bool once = s->n == nodes;
+    for (int32_t v = 0; v < nodes && once; v++)
+        once = s->node[v] == v;
+    return once;
+}
+
 static void place_by(void *of, Sequence *s)
 {
+    const Within *w = of;
     Arena scratch = {0};
-    Plan *q = plan_of(of, s, &scratch);
-    place(of, q);
-    s->arena = q->peak;
     s->placed = true;
+    s->arena = w->once.peak;
+    if (!runs_once(s, w->steps.n)) {
+        Plan *q = plan_of(w, s, &scratch);
+        place(w, q, s);
+        s->arena = q->peak;
+    }
     arena_free(&scratch);
 }
 
@@ -137,7 +149,7 @@ bool within_plan(Within *w, int64_t budget)
     Sequence *s = b.least <= budget ? planner_ladder(w->planner, budget) : NULL;
     if (s != NULL) {
         Plan *q = plan_of(w, s, w->p->arena);
-        place(w, q);
+        place(w, q, s);
         *w->p = *q;
     }
     w->p->budget = b;
