@@ -62,6 +62,8 @@ static Search *look_at(const Graph *g, Arena *a)
     *s = (Search){.g = g, .a = a, .rooted = NEW_ARRAY(a, bool, g->node.n)};
     for (int i = 0; i < g->root.n; i++)
         s->rooted[g->root.at[i].ref] = true;
+    s->before = NEW_ARRAY(a, bool, g->node.n);
+    s->after = NEW_ARRAY(a, bool, g->node.n);
     find_users(s);
     find_free(s);
     return s;
@@ -92,6 +94,7 @@ static bool join(Search *s, Region *v, Ref r, int axis)
         return false;
     v->axis[r] = axis;
     vec_push(s->a, &s->pending, r);
+    vec_push(s->a, &s->joined, r);
     return true;
 }
 
@@ -139,18 +142,35 @@ static bool join_pending(Search *s, Region *v)
     return true;
 }
 
+/* A deep net has hundreds of regions: nothing is looked at outside of one. */
+static void find_ends(const Search *s, Ref *first, Ref *last)
+{
+    *first = *last = s->joined.at[0];
+    for (int i = 1; i < s->joined.n; i++) {
+        *first = s->joined.at[i] < *first ? s->joined.at[i] : *first;
+        *last = s->joined.at[i] > *last ? s->joined.at[i] : *last;
+    }
+}
+
 /* Nodes between nodes of the region join, for it is computed in one piece. *more: some did. */
 static bool join_between(Search *s, Region *v, bool *more)
 {
     const Graph *g = s->g;
-    bool *before = NEW_ARRAY(s->a, bool, g->node.n), *after = NEW_ARRAY(s->a, bool, g->node.n);
-    for (Ref r = (Ref)g->node.n - 1; r >= 1; r--)
+    bool *before = s->before, *after = s->after;
+    Ref first, last;
+    find_ends(s, &first, &last);
+    for (Ref r = first; r <= last; r++)
+        before[r] = after[r] = false;
+    for (Ref r = last; r >= first; r--)
         for (int i = 0; (before[r] || is_in(v, r)) && i < node(g, r)->n_args; i++)
-            before[arg(g, r, i)] = true;
+            if (arg(g, r, i) >= first)
+                before[arg(g, r, i)] = true;
     *more = false;
-    for (Ref r = 1; r < (Ref)g->node.n; r++) {
+    for (Ref r = first; r <= last; r++) {
         for (int i = 0; i < node(g, r)->n_args; i++) {
             Ref x = arg(g, r, i);
+            if (x < first)
+                continue;
             after[r] = after[r] || after[x] || is_in(v, x);
             if (!before[r] || is_in(v, r) || !is_in(v, x))
                 continue;
@@ -177,9 +197,9 @@ static bool is_consistent(Search *s, const Region *v, Ref r)
 /* The region around v->seed, whose rows are along this axis. */
 static bool grow(Search *s, Region *v, int axis)
 {
-    for (int r = 0; r < s->g->node.n; r++)
-        v->axis[r] = MIXED;
-    s->pending.n = 0;
+    for (int i = 0; i < s->joined.n; i++)
+        v->axis[s->joined.at[i]] = MIXED;
+    s->pending.n = s->joined.n = 0;
     v->extent = dim(s->g, v->seed, axis);
     bool more = true;
     if (!join(s, v, v->seed, axis))
@@ -188,14 +208,14 @@ static bool grow(Search *s, Region *v, int axis)
         if (!join_pending(s, v) || !join_between(s, v, &more))
             return false;
     int products = 0;
-    v->last = NONE;
-    for (Ref r = 1; r < (Ref)s->g->node.n; r++) {
+    Ref first;
+    find_ends(s, &first, &v->last);
+    for (Ref r = first; r <= v->last; r++) {
         if (!is_in(v, r))
             continue;
         if (!is_consistent(s, v, r))
             return false;
         products += op_of(s->g, r) == OP_contract;
-        v->last = r;
     }
     return products <= MOST_PRODUCTS;
 }
@@ -278,6 +298,8 @@ static bool find_region(Search *s, Region *v, bool is_body, const Chunks *is)
 {
     const Graph *g = s->g;
     *v = (Region){.g = g, .free = s->free, .axis = NEW_ARRAY(s->a, int32_t, g->node.n)};
+    for (int r = 0; r < g->node.n; r++)
+        v->axis[r] = MIXED;
     for (v->seed = 1; v->seed < (Ref)g->node.n; v->seed++) {
         int axis[MAX_RANK];
         if (!is_seed(g, v->seed, is_body ? is->most + 1 : is->from))

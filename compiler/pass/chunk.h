@@ -41,6 +41,9 @@ typedef struct Search {
     Ref *user;
     bool *rooted, *free;
     VEC(Ref) pending;
+    VEC(Ref) joined; /* nodes of the region, as they came */
+    bool *before, *after; /* by node, from the region's first to its last: an operand of some of
+                           * it needs it, or it needs some of it */
 } Search;
 
 static inline int64_t elems(const Graph *g, Ref r)
