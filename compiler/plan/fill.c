@@ -203,11 +203,11 @@ static bool is_free(Fill *f, const PackItem *it, int64_t at)
     return true;
 }
 
-int64_t fill_gaps(Fill *f, const int32_t *order, const int64_t *wish)
+int64_t fill_gaps(Fill *f, const int32_t *order, const int64_t *wish, int64_t limit)
 {
     int64_t height = 0;
     clear(f);
-    for (int32_t i = 0; i < f->pack->n; i++) {
+    for (int32_t i = 0; i < f->pack->n && height < limit; i++) {
         const PackItem *it = &f->pack->item[order[i]];
         int64_t at = wish == NULL ? -1 : wish[order[i]];
         if (at < 0 || !is_free(f, it, at))

@@ -36,7 +36,8 @@ typedef struct Fill {
 Fill fill_new(const Pack *k);
 
 /* Each item of the order into the gap that it fills best; where it wishes to lie (by
- * item; NULL or less than 0: nowhere) if it can. Returns the height. */
-int64_t fill_gaps(Fill *f, const int32_t *order, const int64_t *wish);
+ * item; NULL or less than 0: nowhere) if it can. Returns the height, or one of `limit` or more as
+ * soon as there is no lower one: the offsets of the rest are then not found. */
+int64_t fill_gaps(Fill *f, const int32_t *order, const int64_t *wish, int64_t limit);
 
 #endif

@@ -10,12 +10,12 @@ void planner_place(Planner *g, Sequence *s)
         g->judge.place(g->judge.of, s);
 }
 
-enum { MOST_REPAIRS = 6 };
+enum { MOST_REPAIRS = 6, FEW_REPAIRS = 3 };
 
 Sequence *planner_search(Planner *g, const Sequence *from, PolishAim aim)
 {
     int64_t budget = aim.budget;
-    for (int i = 0; i < MOST_REPAIRS; i++) {
+    for (int i = 0; i < (g->effort.by_rule ? FEW_REPAIRS : MOST_REPAIRS); i++) {
         Sequence *s = polish(g->p, from, aim, g->out);
         if (s->max_live > aim.budget)
             return s;
@@ -23,10 +23,11 @@ Sequence *planner_search(Planner *g, const Sequence *from, PolishAim aim)
         planner_place(g, s);
         if (s->arena <= budget)
             return s;
-        aim.budget -= (s->arena - budget + 1) / 2;
+        aim.budget -= (s->arena - budget + 1) / (g->effort.by_rule ? 1 : 2);
         aim.moves = aim.moves > 40000 ? aim.moves / 2 : aim.moves;
         aim.hot /= 4;
-        from = s;
+        if (!g->effort.by_rule || from->max_live > aim.budget) /* else it is filled less */
+            from = s;
     }
     return NULL;
 }
@@ -89,6 +90,9 @@ static Sequence *least_segmented(Planner *g, Sequence *s)
     return s;
 }
 
+/* Nodes of a chain: moves by chance do little for a deep net. */
+enum { MOST_SQUEEZED = 2000 };
+
 Sequence *planner_least(Planner *g)
 {
     const Problem *p = g->p;
@@ -112,7 +116,7 @@ Sequence *planner_least(Planner *g)
     }
     if (!g->effort.by_rule)
         s = least_segmented(g, s);
-    if (!g->effort.by_rule || !is_chain)
+    if (!is_chain || p->n <= MOST_SQUEEZED)
         s = squeeze(g, s, s->arena - most);
     return g->least = cheapen(g, s);
 }

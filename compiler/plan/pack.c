@@ -216,9 +216,9 @@ static void stack_in_orders(Greedy *g, const Order *order, int n)
 /* So many looks take a tenth of a second. */
 enum { MOST_LOOKS = 40000000 };
 
-static bool fill(Greedy *g)
+static bool fill(Greedy *g, int64_t limit)
 {
-    int64_t height = fill_gaps(&g->fill, g->order, NULL);
+    int64_t height = fill_gaps(&g->fill, g->order, NULL, limit);
     return keep_lower(g, g->fill.offset, height);
 }
 
@@ -235,7 +235,7 @@ static void fill_in_orders(Greedy *g, const Order *order, int n)
         if (order[i] != BY_START && !may_fill(g))
             return;
         sort_items(g, order[i]);
-        fill(g);
+        fill(g, g->k->height);
     }
 }
 
@@ -255,7 +255,7 @@ static bool repair(Greedy *g, Order order)
         for (int32_t i = 0; i < k->n; i++)
             g->key[i] = (Key){g->urgency[i], k->item[i].size, i};
         sort_keys(g);
-        if (fill(g))
+        if (fill(g, INT64_MAX))
             return true;
         for (int32_t i = 0; i < k->n; i++)
             if (g->fill.offset[i] + k->item[i].size > k->goal)
@@ -296,7 +296,7 @@ void pack_wishes(Pack *k, const int64_t *wish)
     ArenaMark mark = arena_mark(k->arena);
     Greedy g = greedy_new(k, MOST_LOOKS);
     sort_items(&g, BY_CROWD_LIFE);
-    int64_t height = fill_gaps(&g.fill, g.order, wish);
+    int64_t height = fill_gaps(&g.fill, g.order, wish, k->height);
     keep_lower(&g, g.fill.offset, height);
     arena_reset(k->arena, mark);
 }

@@ -85,7 +85,7 @@ START_TEST(gaps_are_those_of_a_plain_loop)
             wish[i] = draw(&m, 4) == 0 ? draw(&m, 300) : -1;
         }
         Fill f = fill_new(&k);
-        k.height = fill_gaps(&f, order, wish);
+        k.height = fill_gaps(&f, order, wish, INT64_MAX);
         for (int32_t i = 0; i < k.n; i++) {
             int64_t wished = wish[order[i]];
             bool granted = wished >= 0 && lies_free(&k, order, i, wished);
