@@ -73,6 +73,13 @@ static Sequence *cheapen(Planner *g, Sequence *s)
     return cheaper != NULL && cheaper->max_live <= s->arena ? smaller(g, s, cheaper) : s;
 }
 
+/* The least leaves no room to fill: with a little more, much need not run again. */
+static Sequence *near_least(Planner *g, const Sequence *s)
+{
+    PolishAim aim = {.budget = s->arena + (s->arena - g->p->pinned) / 64, .fill = true};
+    return g->effort.by_rule ? planner_search(g, s, aim) : NULL;
+}
+
 /* What comes near; more than one, for placing leaves holes. To place is slow: those that need
  * the fewest bytes come first, and no other can be better than what has been placed. */
 static Sequence *least_segmented(Planner *g, Sequence *s)
@@ -118,7 +125,9 @@ Sequence *planner_least(Planner *g)
         s = least_segmented(g, s);
     if (!is_chain || p->n <= MOST_SQUEEZED)
         s = squeeze(g, s, s->arena - most);
-    return g->least = cheapen(g, s);
+    g->least = cheapen(g, s);
+    g->near = near_least(g, g->least);
+    return g->least;
 }
 
 enum { KEEP_WORK = 4000000, KEEP_MOMENTS = 3, KEEP_EVERY = 4 };
@@ -153,9 +162,15 @@ static PolishAim from_base(const Planner *g, PolishAim aim)
     return aim;
 }
 
+/* Of a deep net the first rungs are close to each other: there a little room saves much. */
 static int64_t rung_bytes(const Planner *g, int64_t i)
 {
+    static const int8_t first[] = {0, 1, 2, 3, 4, 6, 8, 10}; /* of 80; then 12, 16, 20, ... */
     int64_t bytes = g->base->arena - g->p->pinned, n = g->effort.rungs;
+    if (g->effort.by_rule) {
+        i = i < (int64_t)sizeof first ? first[i] : 4 * (i - 5);
+        n = 80;
+    }
     return g->p->pinned + bytes / n * i + bytes % n * i / n;
 }
 
@@ -186,6 +201,7 @@ static void climb(Planner *g, int64_t budget)
         if (g->effort.by_rule || i % KEEP_EVERY == 0 || s == g->least)
             s = from_keep_sets(g, aim.budget, s);
         bool low = s == g->least;
+        s = g->near != NULL ? cheaper(s, g->near, aim.budget) : s;
         for (int32_t k = 0; k < g->segmented.n; k++)
             s = cheaper(s, g->segmented.at[k], aim.budget);
         if (low && !g->effort.by_rule)
@@ -228,7 +244,7 @@ Sequence *planner_ladder(Planner *g, int64_t budget)
     if (planner_least(g)->arena > budget)
         return NULL;
     climb(g, budget);
-    Sequence *best = g->least;
+    Sequence *best = better(g->least, g->near, budget);
     for (int32_t i = g->n_rungs; i-- > 0 && g->rung[i]->cost < best->cost;) {
         place_rung(g, i);
         best = better(best, g->rung[i], budget);
@@ -256,7 +272,10 @@ static int64_t moves_for(const Problem *p, PlanEffort effort, int64_t each, int6
     return each_at_most * n < most ? each_at_most * n : most;
 }
 
-enum { DEEP = 1200 }; /* nodes */
+enum {
+    DEEP = 1200, /* nodes */
+    RULE_RUNGS = 25
+};
 
 Planner *planner_open(const Problem *p, PlanJudge judge, PlanEffort effort, Arena *out)
 {
@@ -267,7 +286,7 @@ Planner *planner_open(const Problem *p, PlanJudge judge, PlanEffort effort, Aren
     if (effort != EFFORT_MAX && p->n > DEEP) {
         e.least_moves = 2 * DEEP;
         e.rung_moves = DEEP / 2;
-        e.rungs = MOST_RUNGS / 2;
+        e.rungs = RULE_RUNGS;
         e.by_rule = true;
     }
     *g = planner_new(p, judge, e, out);

@@ -271,7 +271,7 @@ void pack_quick(Pack *k)
     static const Order stacked[] = {BY_LIFE};
     static const Order filled[] = {BY_START, BY_CROWD_LIFE, BY_CROWD_SIZE};
     ArenaMark mark = arena_mark(k->arena);
-    Greedy g = greedy_new(k, MOST_LOOKS);
+    Greedy g = greedy_new(k, k->looks > 0 ? k->looks : MOST_LOOKS);
     k->height = INT64_MAX;
     stack_in_orders(&g, stacked, 1);
     fill_in_orders(&g, filled, 3);
@@ -285,7 +285,7 @@ void pack_greedy(Pack *k)
     if (k->height <= k->goal)
         return;
     ArenaMark mark = arena_mark(k->arena);
-    Greedy g = greedy_new(k, MOST_LOOKS);
+    Greedy g = greedy_new(k, k->looks > 0 ? k->looks : MOST_LOOKS);
     stack_in_orders(&g, stacked, 2);
     fill_in_orders(&g, filled, 4);
     arena_reset(k->arena, mark);

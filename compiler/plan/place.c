@@ -131,12 +131,15 @@ static void set_offsets(const Placing *pl, int64_t floor)
     p->peak = floor + pl->pack.height;
 }
 
-void plan_place_within(Plan *p, int64_t enough, int64_t work)
+/* Looks at items that lie there already, for an elementary operation of the search. */
+enum { LOOKS_EACH = 100 };
+
+static void place(Plan *p, int64_t enough, int64_t work, int64_t looks)
 {
     p->lanes_offset = block_bytes(p->base);
     int64_t floor = p->lanes_offset + p->threads_max * p->lane_bytes;
     ArenaMark mark = arena_mark(p->arena);
-    Placing pl = {.p = p, .pack = {.arena = p->arena}};
+    Placing pl = {.p = p, .pack = {.arena = p->arena, .looks = looks}};
     pl.section = NEW_ARRAY(p->arena, int32_t, p->n_steps);
     pl.item_of = NEW_ARRAY(p->arena, int32_t, p->n_ranges);
     pl.next = NEW_ARRAY(p->arena, int32_t, p->n_ranges);
@@ -155,9 +158,14 @@ void plan_place_within(Plan *p, int64_t enough, int64_t work)
     arena_reset(p->arena, mark);
 }
 
+void plan_place_within(Plan *p, int64_t enough, int64_t work)
+{
+    place(p, enough, work, LOOKS_EACH * work);
+}
+
 void plan_place_effort(Plan *p, int64_t work)
 {
-    plan_place_within(p, 0, work);
+    place(p, 0, work, 0);
 }
 
 void plan_place(Plan *p)

@@ -9,7 +9,8 @@ enum { PLACE_WORK = 32000000 };
 
 /* plan_place(), where the search may take `work` elementary operations. */
 void plan_place_effort(Plan *p, int64_t work);
-/* ... and a peak of `enough` bytes is not lowered. */
+/* ... of many plans of which one is taken: a peak of `enough` bytes is not lowered, and the quick
+ * ways take no longer than that either. */
 void plan_place_within(Plan *p, int64_t enough, int64_t work);
 
 #endif

@@ -627,7 +627,8 @@ static Problem *there_and_back(Arena *a, int32_t n)
     return problem_end(&m, 0);
 }
 
-/* Two passes forward keep about 2 sqrt(n); what is found is a front of bytes and cost. */
+/* Two passes forward keep about 2 sqrt(n), three a little less; what is found is a front of bytes
+ * and cost. */
 START_TEST(segments_of_a_chain)
 {
     Arena a = {0};
@@ -640,7 +641,7 @@ START_TEST(segments_of_a_chain)
         ck_assert_int_gt(s.n, 1);
         for (int32_t i = 0; i < s.n; i++) {
             least = s.at[i]->max_live < least ? s.at[i]->max_live : least;
-            ck_assert_int_le(s.at[i]->cost, 3 * n);
+            ck_assert_int_le(s.at[i]->cost, 4 * n);
             for (int32_t k = 0; k < i; k++)
                 ck_assert(s.at[k]->max_live > s.at[i]->max_live || s.at[k]->cost > s.at[i]->cost);
         }
