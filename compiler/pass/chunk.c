@@ -208,9 +208,8 @@ static bool grow(Search *s, Region *v, int axis)
         if (!join_pending(s, v) || !join_between(s, v, &more))
             return false;
     int products = 0;
-    Ref first;
-    find_ends(s, &first, &v->last);
-    for (Ref r = first; r <= v->last; r++) {
+    find_ends(s, &v->first, &v->last);
+    for (Ref r = v->first; r <= v->last; r++) {
         if (!is_in(v, r))
             continue;
         if (!is_consistent(s, v, r))
@@ -293,14 +292,19 @@ static bool is_seed(const Graph *g, Ref r, int64_t from)
             elems(g, r) / WIDER >= elems(g, arg(g, r, 1)));
 }
 
+static Region no_region(Search *s)
+{
+    Region v = {.g = s->g, .free = s->free, .axis = NEW_ARRAY(s->a, int32_t, s->g->node.n)};
+    for (int r = 0; r < s->g->node.n; r++)
+        v.axis[r] = MIXED;
+    return v;
+}
+
 /* The next region to chunk; that of a body is known. */
 static bool find_region(Search *s, Region *v, bool is_body, const Chunks *is)
 {
     const Graph *g = s->g;
-    *v = (Region){.g = g, .free = s->free, .axis = NEW_ARRAY(s->a, int32_t, g->node.n)};
-    for (int r = 0; r < g->node.n; r++)
-        v->axis[r] = MIXED;
-    for (v->seed = 1; v->seed < (Ref)g->node.n; v->seed++) {
+    for (v->seed++; v->seed < (Ref)g->node.n; v->seed++) {
         int axis[MAX_RANK];
         if (!is_seed(g, v->seed, is_body ? is->most + 1 : is->from))
             continue;
@@ -313,24 +317,38 @@ static bool find_region(Search *s, Region *v, bool is_body, const Chunks *is)
     return false;
 }
 
+/* Chunks regions that follow one another, as far as they do. NULL: there is none. */
+static Graph *chunk_some(const Graph *g, Graph *outer, const Chunks *is)
+{
+    Arena scratch = {0};
+    Search *s = look_at(g, &scratch);
+    Region v = no_region(s);
+    Graph *to = NULL;
+    Chunker *c = NULL;
+    for (Ref done = 0; find_region(s, &v, outer != NULL, is) && v.first > done; done = v.last) {
+        if (c == NULL) {
+            to = outer != NULL ? g_body(outer) : graph_new(g->cx, g->name);
+            c = chunks_open(to, g, is, &scratch);
+        }
+        chunks_add(c, &v);
+    }
+    if (c != NULL)
+        chunks_close(c);
+    arena_free(&scratch);
+    return to;
+}
+
 bool chunk_graph(Graph **g, Graph *outer, const Chunks *is)
 {
     bool changed = false;
     while (is->levels > 0) {
-        Arena scratch = {0};
-        Region v;
-        bool found = find_region(look_at(*g, &scratch), &v, outer != NULL, is);
-        if (found) {
-            Graph *to = outer != NULL ? g_body(outer) : graph_new((*g)->cx, (*g)->name);
-            build_chunks(to, &v, is);
-            if (outer == NULL)
-                graph_free(*g);
-            *g = to;
-            changed = true;
-        }
-        arena_free(&scratch);
-        if (!found)
+        Graph *to = chunk_some(*g, outer, is);
+        if (to == NULL)
             break;
+        if (outer == NULL)
+            graph_free(*g);
+        *g = to;
+        changed = true;
     }
     return changed;
 }
@@ -387,10 +405,10 @@ bool can_chunk_parts(const Graph *g, int64_t parts, int levels)
 {
     Arena scratch = {0};
     Chunks is = {.from = PART_FROM, .parts = parts, .levels = levels};
-    Region v;
     Graph *numbered = number_draws(g);
-    bool can = levels > 0 &&
-               find_region(look_at(numbered != NULL ? numbered : g, &scratch), &v, false, &is);
+    Search *s = look_at(numbered != NULL ? numbered : g, &scratch);
+    Region v = no_region(s);
+    bool can = levels > 0 && find_region(s, &v, false, &is);
     if (numbered != NULL)
         graph_free(numbered);
     arena_free(&scratch);

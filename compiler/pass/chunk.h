@@ -25,7 +25,7 @@ typedef struct Region {
     bool *free;    /* by node: made of constants alone, by one element at a time */
     int64_t extent, rows; /* all rows, and those of a chunk; rows divides extent */
     int64_t most;         /* elements of a value in the body; above that it is chunked in turn */
-    Ref last;             /* node of it */
+    Ref first, last;      /* nodes of it */
 } Region;
 
 static inline bool is_in(const Region *v, Ref r)
@@ -41,7 +41,7 @@ typedef struct Search {
     Ref *user;
     bool *rooted, *free;
     VEC(Ref) pending;
-    VEC(Ref) joined; /* nodes of the region, as they came */
+    VEC(Ref) joined;      /* nodes of the region, as they came */
     bool *before, *after; /* by node, from the region's first to its last: an operand of some of
                            * it needs it, or it needs some of it */
 } Search;
@@ -69,8 +69,12 @@ enum { NUMBERED_DRAW = 4 }; /* operands of a draw that says the numbers of its e
 /* As graph_copy_node(), of a draw, into such a one. */
 Ref number_draw(Graph *to, const Graph *from, Ref r, const Ref *map);
 
-/* A copy of v->g, in which the region is a scan over chunks. `to` is empty. */
-void build_chunks(Graph *to, const Region *v, const Chunks *is);
+/* A copy of a graph, in which regions are scans over chunks; `to` is empty. Each region begins
+ * behind the last node of the one before. */
+typedef struct Chunker Chunker;
+Chunker *chunks_open(Graph *to, const Graph *g, const Chunks *is, Arena *a);
+void chunks_add(Chunker *c, const Region *v);
+void chunks_close(Chunker *c);
 /* In place of *g another graph, if there is something to chunk; `outer`: *g is a body of it. */
 bool chunk_graph(Graph **g, Graph *outer, const Chunks *is);
 

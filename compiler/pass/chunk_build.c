@@ -10,18 +10,19 @@ typedef struct Given {
     Ref outer; /* the scan's operand */
 } Given;
 
-typedef struct Chunker {
-    const Region *v;
+struct Chunker {
+    const Region *v; /* at hand */
     const Graph *g;
     Graph *to, *body;
     Arena *a;
     Ref *map;     /* by node: in `to` */
+    Ref done;     /* nodes up to this one are there */
     bool *wanted; /* by place: the body reads it so */
     Ref *inner;   /* by place: in the body */
     VEC(Given) sequence, same;
     VEC(Ref) result; /* nodes of the region that others read */
     const Chunks *is;
-} Chunker;
+};
 
 static size_t place(Ref r, int axis)
 {
@@ -217,8 +218,8 @@ static void build_scan(Chunker *c)
 /* By node: it is computed of what the region gives. */
 static bool *find_later(const Chunker *c)
 {
-    bool *later = NEW_ARRAY(c->a, bool, c->g->node.n);
-    for (Ref r = 1; r < (Ref)c->g->node.n; r++)
+    bool *later = NEW_ARRAY(c->a, bool, c->v->last + 1);
+    for (Ref r = c->v->first; r <= c->v->last; r++)
         for (int i = 0; i < node(c->g, r)->n_args; i++)
             later[r] = later[r] || later[arg(c->g, r, i)] || is_in(c->v, arg(c->g, r, i));
     return later;
@@ -226,23 +227,40 @@ static bool *find_later(const Chunker *c)
 
 static void copy_around(Chunker *c, const bool *later, bool which)
 {
-    for (Ref r = 1; r <= c->v->last; r++)
+    for (Ref r = c->done + 1; r <= c->v->last; r++)
         if (!is_in(c->v, r) && later[r] == which)
             c->map[r] = graph_copy_node(c->to, c->g, r, c->map);
 }
 
-void build_chunks(Graph *to, const Region *v, const Chunks *is)
+Chunker *chunks_open(Graph *to, const Graph *g, const Chunks *is, Arena *a)
 {
-    Arena scratch = {0};
-    Ref n = (Ref)v->g->node.n;
-    Chunker c = {.v = v, .g = v->g, .to = to, .a = &scratch, .is = is};
-    c.map = NEW_ARRAY(&scratch, Ref, n);
-    const bool *later = find_later(&c);
-    copy_around(&c, later, false); /* what it reads, and whatever else stands before */
-    build_scan(&c);
-    copy_around(&c, later, true);
-    for (Ref r = v->last + 1; r < n; r++)
-        c.map[r] = graph_copy_node(to, v->g, r, c.map);
-    graph_copy_roots(to, v->g, c.map);
+    Chunker *c = NEW(a, Chunker);
+    *c = (Chunker){.g = g, .to = to, .a = a, .is = is};
+    c->map = NEW_ARRAY(a, Ref, g->node.n);
+    return c;
+}
+
+void chunks_add(Chunker *c, const Region *v)
+{
+    Arena scratch = {0}, *a = c->a;
+    c->v = v;
+    c->a = &scratch;
+    c->sequence.at = c->same.at = NULL;
+    c->sequence.n = c->sequence.cap = c->same.n = c->same.cap = 0;
+    c->result.at = NULL;
+    c->result.n = c->result.cap = 0;
+    const bool *later = find_later(c);
+    copy_around(c, later, false); /* what it reads, and whatever else stands before */
+    build_scan(c);
+    copy_around(c, later, true);
+    c->done = v->last;
+    c->a = a;
     arena_free(&scratch);
+}
+
+void chunks_close(Chunker *c)
+{
+    for (Ref r = c->done + 1; r < (Ref)c->g->node.n; r++)
+        c->map[r] = graph_copy_node(c->to, c->g, r, c->map);
+    graph_copy_roots(c->to, c->g, c->map);
 }
