@@ -157,11 +157,6 @@ Sequence *decode_parts(const Problem *p, const int32_t *order, const KeepSet *ke
 
 enum { MOST_TRIES = 12 };
 
-static Sequence *cheaper(Sequence *a, Sequence *b)
-{
-    return a == NULL || b->cost < a->cost ? b : a;
-}
-
 Sequence *decode_within(const Problem *p, const int32_t *order, const KeepSet *keep, int64_t budget,
                         int64_t *work, Sequence **lowest, Arena *out)
 {
@@ -171,15 +166,19 @@ Sequence *decode_within(const Problem *p, const int32_t *order, const KeepSet *k
     for (int i = 0; i < MOST_TRIES && k.kept != NULL; i++) {
         int64_t over = INT64_MAX;
         for (int how = RUN_ONCE_MORE; how <= (int)RUN_FOR_EACH; how++) {
+            ArenaMark mark = arena_mark(out);
             Sequence *s = decode(p, order, &k, (DecodeHow)how, out);
             if (s == NULL)
                 continue;
+            bool better = s->max_live <= budget && (best == NULL || s->cost < best->cost);
             if (lowest != NULL && (*lowest == NULL || s->max_live < (*lowest)->max_live))
                 *lowest = s;
-            if (s->max_live <= budget)
-                best = cheaper(best, s);
             int64_t above = s->max_live - budget;
             over = above < over ? above : over;
+            if (better)
+                best = s;
+            else if (lowest == NULL)
+                arena_reset(out, mark);
         }
         if (over <= 0 || over == INT64_MAX)
             break;

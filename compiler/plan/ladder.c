@@ -10,7 +10,7 @@ void planner_place(Planner *g, Sequence *s)
         g->judge.place(g->judge.of, s);
 }
 
-enum { MOST_REPAIRS = 6, FEW_REPAIRS = 3 };
+enum { MOST_REPAIRS = 6, FEW_REPAIRS = 2 };
 
 Sequence *planner_search(Planner *g, const Sequence *from, PolishAim aim)
 {
@@ -124,12 +124,13 @@ Sequence *planner_least(Planner *g)
     if (!g->effort.by_rule)
         s = least_segmented(g, s);
     if (!is_chain || p->n <= MOST_SQUEEZED)
-        s = squeeze(g, s, s->arena - most);
-    g->least = cheapen(g, s);
+        s = cheapen(g, squeeze(g, s, s->arena - most));
+    g->least = s;
     g->near = near_least(g, g->least);
     return g->least;
 }
 
+enum { PART_OF_HOLES = 512 };
 enum { KEEP_WORK = 4000000, KEEP_MOMENTS = 3, KEEP_EVERY = 4 };
 
 /* ---- the ladder ----------------------------------------------------------------------------- */
@@ -144,13 +145,15 @@ static Sequence *cheaper(Sequence *s, Sequence *next, int64_t budget)
 static Sequence *from_keep_sets(Planner *g, int64_t budget, Sequence *s)
 {
     int64_t work = KEEP_WORK;
+    Arena scratch = {0};
     BoundEffort e = {.work = work, .moments = KEEP_MOMENTS, .cases = 1};
-    Bound *b = bound_find(g->p, g->base, budget, INT64_MAX, e, g->out);
+    Bound *b = bound_find(g->p, g->base, budget, INT64_MAX, e, &scratch);
     for (int32_t i = 0; i < b->keep.n; i++) {
         Sequence *next =
             decode_within(g->p, g->base->node, &b->keep.at[i], budget, &work, NULL, g->out);
         s = next != NULL ? cheaper(s, next, budget) : s;
     }
+    arena_free(&scratch);
     return s;
 }
 
@@ -174,9 +177,11 @@ static int64_t rung_bytes(const Planner *g, int64_t i)
     return g->p->pinned + bytes / n * i + bytes % n * i / n;
 }
 
+/* Deep nets leave some bytes for holes, which is cheaper than to place again and again. */
 static PolishAim rung_aim(const Planner *g, int32_t i)
 {
-    return (PolishAim){.budget = rung_bytes(g, i),
+    int64_t bytes = rung_bytes(g, i), holes = (bytes - g->p->pinned) / PART_OF_HOLES;
+    return (PolishAim){.budget = g->effort.by_rule ? bytes - holes : bytes,
                        .enough = g->p->cost_base,
                        .moves = g->effort.rung_moves,
                        .hot = 1e-2,
@@ -192,7 +197,7 @@ static void climb(Planner *g, int64_t budget)
     for (; g->n_rungs < g->effort.rungs; g->n_rungs++) {
         int32_t i = g->n_rungs;
         PolishAim aim = rung_aim(g, i);
-        if (i > 0 && aim.budget > budget)
+        if (i > 0 && rung_bytes(g, i) > budget)
             return;
         Sequence *s = i == 0 ? planner_least(g) : g->rung[i - 1];
         g->rung[i] = s;
@@ -206,8 +211,27 @@ static void climb(Planner *g, int64_t budget)
             s = cheaper(s, g->segmented.at[k], aim.budget);
         if (low && !g->effort.by_rule)
             s = cheaper(s, polish(g->p, g->base, from_base(g, aim), g->out), aim.budget);
+        g->begun[i] = s;
         g->rung[i] = cheaper(s, polish(g->p, s, aim, g->out), aim.budget);
     }
+}
+
+/* The rung has holes: made once more, with so much less. NULL: it has them still. */
+static Sequence *fill_less(Planner *g, int32_t i, PolishAim aim)
+{
+    const Sequence *s = g->rung[i];
+    for (int k = 0; k < FEW_REPAIRS; k++) {
+        aim.budget -= s->arena - rung_bytes(g, i);
+        if (g->begun[i] == NULL || g->begun[i]->max_live > aim.budget)
+            return NULL;
+        Sequence *less = polish(g->p, g->begun[i], aim, g->out);
+        less->enough = rung_bytes(g, i);
+        planner_place(g, less);
+        if (less->arena <= rung_bytes(g, i))
+            return less->cost >= g->rung[i]->cost ? less : NULL;
+        s = less;
+    }
+    return NULL;
 }
 
 /* Offsets of a rung, and where they have holes, another schedule that has its bytes. It is no
@@ -226,6 +250,10 @@ static void place_rung(Planner *g, int32_t i)
     if (g->rung[i]->arena <= rung_bytes(g, i))
         return;
     PolishAim aim = rung_aim(g, i);
+    if (g->effort.by_rule) {
+        g->fit[i] = fill_less(g, i, aim);
+        return;
+    }
     aim.budget -= g->rung[i]->arena - aim.budget;
     Sequence *fit = planner_search(g, g->rung[i], aim);
     if (fit != NULL && fit->placed && fit->cost >= g->rung[i]->cost)

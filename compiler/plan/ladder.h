@@ -21,13 +21,14 @@ struct Planner {
     PlanJudge judge;
     LadderEffort effort;
     Arena *out;
-    Sequence *base;             /* the given order, placed */
-    Sequence *least;            /* the one with the smallest arena; NULL before it is looked for */
-    Segmented segmented;        /* found with the least */
-    Sequence *near;             /* a cheaper one that takes little more, placed; or NULL */
-    Sequence *rung[MOST_RUNGS]; /* from the least budget up, each no dearer than the last */
-    Sequence *fit[MOST_RUNGS];  /* where placing leaves holes: one that has the rung's bytes */
-    bool tried[MOST_RUNGS];     /* it has been placed */
+    Sequence *base;              /* the given order, placed */
+    Sequence *least;             /* the one with the smallest arena; NULL before it is looked for */
+    Segmented segmented;         /* found with the least */
+    Sequence *near;              /* a cheaper one that takes little more, placed; or NULL */
+    Sequence *rung[MOST_RUNGS];  /* from the least budget up, each no dearer than the last */
+    Sequence *begun[MOST_RUNGS]; /* what the rung was made from */
+    Sequence *fit[MOST_RUNGS];   /* where placing leaves holes: one that has the rung's bytes */
+    bool tried[MOST_RUNGS];      /* it has been placed */
     int32_t n_rungs;
 };
 

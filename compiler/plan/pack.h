@@ -33,7 +33,7 @@ typedef struct Pack {
     int64_t least; /* no packing is lower, as far as is known: the bound, or what a search proved */
     int64_t goal;  /* low enough: nothing is tried any more */
     int64_t height; /* of the offsets in item[]; INT64_MAX before the first */
-    int64_t looks;  /* limit of pack_quick() and of pack_greedy() for each; 0: a tenth of a second */
+    int64_t looks; /* limit of pack_quick() and of pack_greedy() for each; 0: a tenth of a second */
 } Pack;
 
 int64_t pack_size(const PackItem *it, int32_t section);
