@@ -168,10 +168,10 @@ static PolishAim from_base(const Planner *g, PolishAim aim)
 /* Of a deep net the first rungs are close to each other: there a little room saves much. */
 static int64_t rung_bytes(const Planner *g, int64_t i)
 {
-    static const int8_t first[] = {0, 1, 2, 3, 4, 6, 8, 10}; /* of 80; then 12, 16, 20, ... */
+    static const int8_t first[] = {0, 1, 2, 3, 4, 6, 8, 10}; /* of 80; then every 2nd or 4th */
     int64_t bytes = g->base->arena - g->p->pinned, n = g->effort.rungs;
     if (g->effort.by_rule) {
-        i = i < (int64_t)sizeof first ? first[i] : 4 * (i - 5);
+        i = i < (int64_t)sizeof first ? first[i] : 80 - (n - i) * g->effort.rung_step;
         n = 80;
     }
     return g->p->pinned + bytes / n * i + bytes % n * i / n;
@@ -300,21 +300,19 @@ static int64_t moves_for(const Problem *p, PlanEffort effort, int64_t each, int6
     return each_at_most * n < most ? each_at_most * n : most;
 }
 
-enum {
-    DEEP = 1200, /* nodes */
-    RULE_RUNGS = 25
-};
+enum { DEEP = 300, DEEPER = 1200 }; /* nodes */
 
 Planner *planner_open(const Problem *p, PlanJudge judge, PlanEffort effort, Arena *out)
 {
     Planner *g = NEW(out, Planner);
     LadderEffort e = {.least_moves = moves_for(p, effort, 8, 400),
                       .rung_moves = moves_for(p, effort, 2, 100),
-                      .rungs = MOST_RUNGS};
+                      .rungs = 40};
     if (effort != EFFORT_MAX && p->n > DEEP) {
-        e.least_moves = 2 * DEEP;
-        e.rung_moves = DEEP / 2;
-        e.rungs = RULE_RUNGS;
+        e.least_moves = 2400;
+        e.rung_moves = 600;
+        e.rung_step = p->n > DEEPER ? 4 : 2;
+        e.rungs = 8 + 68 / e.rung_step;
         e.by_rule = true;
     }
     *g = planner_new(p, judge, e, out);

@@ -6,13 +6,14 @@
 #include "recompute.h"
 #include "segments.h"
 
-enum { MOST_RUNGS = 40 };
+enum { MOST_RUNGS = 48 };
 
 /* How far to go; moves are those of local search. */
 typedef struct LadderEffort {
     int64_t least_moves;
     int64_t rung_moves; /* at each rung */
     int32_t rungs;      /* parts of what running every node once takes */
+    int32_t rung_step;  /* by_rule: of 80 parts */
     bool by_rule;       /* schedules that come from rules are improved little: a large problem */
 } LadderEffort;
 
