@@ -9,13 +9,13 @@ typedef struct Forms {
     int32_t source;
     Options o; /* of the form that is in `out` */
     Output *out;
-    int n_diags, n_warnings;  /* of the graphs, which every form has again */
-    bool counts_rows;         /* partial batches are taken */
-    int64_t once[N_ENTRIES];  /* what the entries cost in the first form without a budget */
-    Form best;                /* the cheapest that fits, else the one that needs least */
-    int64_t best_cost;        /* INT64_MAX: none has fitted */
-    bool has_program;         /* the best form compiles; it is in `out`, or */
-    bool is_kept;             /* here: */
+    int n_diags, n_warnings; /* of the graphs, which every form has again */
+    bool counts_rows;        /* partial batches are taken */
+    int64_t once[N_ENTRIES]; /* what the entries cost in the first form without a budget */
+    Form best;               /* the cheapest that fits, else the one that needs least */
+    int64_t best_cost;       /* INT64_MAX: none has fitted */
+    bool has_program;        /* the best form compiles; it is in `out`, or */
+    bool is_kept;            /* here: */
     Output kept;
     int64_t least;            /* bytes: the smallest peak that some form was found to have */
     int64_t whole[N_ENTRIES]; /* what they cost in the best form that does not split a batch */
