@@ -253,6 +253,8 @@ bool compile_program(Ctx *cx, const Options *o, Output *out)
         int64_t lanes = lower_lane_bytes(c[e], caps);
         lane_bytes = lanes > lane_bytes ? lanes : lane_bytes;
     }
+    if (!compile_timed(cx, o, c)) /* what kernels take, if measured   */
+        return false;
     lower_pinned(p, model_pinned(out->model)); /* parameters, state: shared        */
     lower_lanes(p, lane_bytes, o->threads_max);
     Lowered *l[N_ENTRIES] = {NULL};

@@ -282,6 +282,7 @@ static void make_step(Lowering *lo, Level *l, int at)
         KCost c = kernel_cost(gr->kernel);
         s->flops = c.flops;
         s->bytes_moved = c.bytes_read + c.bytes_written;
+        s->ns = gr->ns;
     }
     if (gr->kind == GROUP_SCAN) {
         for (int64_t i = 0; i < attr(l->g, gr->anchor, SCAN_CARRIES)->i; i++) {

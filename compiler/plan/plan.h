@@ -53,6 +53,7 @@ typedef struct PlanStep {
     int64_t workspace_offset; /* by place() */
     int64_t lane_bytes;       /* scratch of one lane */
     double flops, bytes_moved;
+    double ns;               /* measured, by who can; 0: what the cost model says */
     const struct Plan *body; /* a loop: its steps, ... */
     int64_t count;           /* ... so many times */
     bool guarded;            /* skipped when the step is not finite */
@@ -84,6 +85,7 @@ typedef struct PlanBudget {
 typedef struct CostModel {
     double flops, bytes; /* in a ns; bytes 0: moving them takes no time */
     double call;         /* ns */
+    const char *from;    /* who says so: "measured on ..."; NULL: the default */
 } CostModel;
 
 /* A machine that is the same everywhere, so that plans do not depend on where they are made. */

@@ -293,12 +293,14 @@ static void put_largest(const Ctx *cx, const Plan *p, Text *to)
 }
 
 const CostModel cost_time = {.flops = 50, .bytes = 20, .call = 50};
-const CostModel cost_flops = {.flops = 1};
+const CostModel cost_flops = {.flops = 1, .from = "counted in flops"};
 
 /* A loop takes what its steps do: each of them calls, and moves bytes while nothing computes. */
 static double step_cost(const CostModel *m, const PlanStep *s)
 {
     double compute = s->flops / m->flops, move = m->bytes > 0 ? s->bytes_moved / m->bytes : 0;
+    if (s->ns > 0)
+        return s->ns;
     if (s->body == NULL)
         return (compute > move ? compute : move) + m->call;
     double each = 0;
@@ -366,6 +368,8 @@ static void put_budget(const Plan *p, Text *to)
         text_add(to, "; less than +%.2f %% is proved impossible%s", percent(b->bound, once),
                  b->has_parts ? " with whole values" : "");
     text_add(to, b->levels > 0 || b->parts > 0 || n > 0 ? "\n" : "");
+    if (p->cost != NULL && p->cost->from != NULL)
+        text_add(to, "times of steps: %s\n", p->cost->from);
 }
 
 void plan_print(const Ctx *cx, const Plan *p, bool schedule, Text *to)

@@ -175,6 +175,10 @@ static void put_head(const Plan *p, Text *to)
     put_int(to, "cost_ns", plan_cost(p, true));
     text_add(to, ",\n  ");
     put_int(to, "cost_once_ns", plan_cost(p, false));
+    if (p->cost != NULL && p->cost->from != NULL) {
+        text_add(to, ",\n  ");
+        text_pair(to, "times", p->cost->from);
+    }
     put_budget(p, to);
     text_add(to, ",\n  ");
     put_int(to, "live_peak", p->live_peak);
