@@ -131,6 +131,8 @@ says 0 "measured on a far machine, 1 thread" plan $model --cpu baseline --cost m
     --cost-file "$scratch/far.json"
 says 1 "error[E0616]: $scratch/far.json: measured on a far machine" plan $model --cpu baseline \
     --cost measured --threads 2 -D hidden=7 --cost-file "$scratch/far.json"
+printf 'model m {\n    input x : f32[549755813888]\n    param w : f32 = 2\n    output y = x * w\n    loss w\n}\n' >"$scratch/huge.model"
+says 4 "error[E0617]: timing " plan "$scratch/huge.model" --cost measured --threads 1
 head -c 300 "$times" >"$scratch/cut.json"
 says 1 "error[E0615]: $scratch/cut.json: line " plan $model --cost measured --cost-file "$scratch/cut.json"
 for bad in 's/"ns": [0-9.]*/"ns": -1/' 's/"ns": [0-9.]*/"ns": 1e400/' 's/"ns": [0-9.]*/"ns": "x"/' \
