@@ -59,6 +59,7 @@ typedef struct Output {
     ObjectFile object; /* after target_emit */
     int64_t budget;    /* in bytes, 0: none */
     bool over;         /* every step run once needs more than the budget */
+    bool fixed;        /* graphs are not what compile_again() would make of the model */
     bool dear;         /* no plan was looked for: Options.enough */
     bool has_runs;     /* scans can be cut into runs */
     bool has_parts;    /* wide values can be computed in parts */
@@ -83,6 +84,12 @@ bool compile_program(Ctx *cx, const Options *o, Output *out);
 
 /* Options.timer: asked about the kernels of all groups. fails: false, after a report. */
 bool compile_timed(Ctx *cx, const Options *o, Clusters *const *c);
+
+/* What is kept of the parts of the model, in the plans of steps that run once. *changed: where
+ * that is more than a part may keep, it is to keep less, and compile_again() makes graphs, a
+ * program and plans of that. fails: false, after reporting a part that can't keep less. */
+bool compile_parts(Ctx *cx, Output *out, bool *changed);
+bool compile_again(Ctx *cx, const Options *o, Output *out);
 
 /* Plans within the budget, in place of those of which it has less: steps run again.
  * fails: false, after reporting the entry that needs more. */

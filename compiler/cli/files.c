@@ -202,6 +202,7 @@ static bool is_memory(const Ctx *cx)
     for (int i = 0; i < cx->diag.n; i++)
         switch (cx->diag.at[i]->code) {
         case E0601:
+        case E0603:
         case E0611:
         case E0612:
         case E0617:

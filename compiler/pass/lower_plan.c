@@ -275,6 +275,7 @@ static void make_step(Lowering *lo, Level *l, int at)
     s->group = l->c->order.at[at];
     s->node = gr->anchor;
     s->guarded = gr->guarded;
+    s->reverse = l->g->n_primal != 0 && gr->anchor >= l->g->n_primal;
     s->origin = node(l->g, gr->anchor)->origin;
     step_reads(lo, l, gr, s);
     step_inplace(lo, l, gr, s);

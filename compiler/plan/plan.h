@@ -57,10 +57,17 @@ typedef struct PlanStep {
     const struct Plan *body; /* a loop: its steps, ... */
     int64_t count;           /* ... so many times */
     bool guarded;            /* skipped when the step is not finite */
+    bool reverse;            /* of the reverse pass */
     const Origin *origin;
     int32_t n_frees;
     int32_t *frees; /* ranges that end here; by plan_liveness() */
 } PlanStep;
+
+/* What is kept of a part of the model, if there are such (diag.h). */
+typedef struct PlanPart {
+    const BudgetPart *part;
+    int64_t kept; /* bytes */
+} PlanPart;
 
 /* What came of a budget; by within.h. */
 typedef struct PlanBudget {
@@ -110,6 +117,8 @@ typedef struct Plan {
     int32_t peak_step; /* the first step at which live_peak is reached */
     PlanBudget budget;
     const CostModel *cost; /* NULL: cost_time */
+    int32_t n_parts;
+    PlanPart *part; /* by plan_parts() */
 } Plan;
 
 /* Live ranges, frees and shared storage of the given order of steps; lane_bytes (at least
@@ -128,6 +137,25 @@ void plan_place(Plan *p);
 /* Replays order, ranges, storage and offsets, sharing no code with the above.
  * NULL, or what is wrong ("step 12 reads `x` after step 9 wrote `y` over it"). */
 const char *plan_check(const Plan *p, Arena *scratch);
+
+/* What is kept of each part of the model, in p->part; of parts with a value in the plan or in a
+ * body. A range counts with the part that its value lies in, and all parts around that, if the
+ * reverse pass reads it, and it is there across the turn: what is there after the last step of the
+ * forward pass and before the first of the reverse pass. Where steps of the two are mixed, the
+ * most of all moments between the first of the reverse pass and the last of the forward pass.
+ * Of bodies, the most of any counts.   requires: plan_liveness(). */
+void plan_parts(Plan *p);
+/* By how many bytes parts keep more than they may. */
+int64_t plan_parts_over(const Plan *p);
+/* By range: it counts with its parts. */
+bool *plan_crossing(const Plan *p, Arena *out);
+/* Is `inner` the part, or does it lie in it? */
+static inline bool part_has(const BudgetPart *part, const BudgetPart *inner)
+{
+    while (inner != NULL && inner != part)
+        inner = inner->outer;
+    return inner == part;
+}
 
 /* Bytes live at `step` (-1: at p->peak_step), by role; ROLE_PADDING is what rounding
  * up to BLOCK_ALIGN adds, and pinned storage that the plan has no values for. The sum is

@@ -372,6 +372,21 @@ static void put_budget(const Plan *p, Text *to)
         text_add(to, "times of steps: %s\n", p->cost->from);
 }
 
+static const char *place_of(const Ctx *cx, Span at, Arena *a)
+{
+    const Origin o = {.span = at};
+    return text_or(report_line(cx, &o, a), "?");
+}
+
+static void put_parts(const Ctx *cx, const Plan *p, Text *to)
+{
+    Arena *a = to->arena;
+    for (int32_t i = 0; i < p->n_parts; i++)
+        text_add(to, "budget of %s bytes at %s: %s are kept%s\n", exact(a, p->part[i].part->bytes),
+                 place_of(cx, p->part[i].part->at, a), exact(a, p->part[i].kept),
+                 p->part[i].part->less ? ", others of its values computed again" : "");
+}
+
 void plan_print(const Ctx *cx, const Plan *p, bool schedule, Text *to)
 {
     Arena *a = to->arena;
@@ -382,6 +397,7 @@ void plan_print(const Ctx *cx, const Plan *p, bool schedule, Text *to)
                  text_or(p->step[p->peak_step].label, "?"), human(a, p->live_peak),
                  exact(a, p->live_peak), exact(a, p->peak - p->live_peak));
     put_budget(p, to);
+    put_parts(cx, p, to);
     if (schedule) {
         put_schedule(p, to);
         put_lifetimes(p, to);

@@ -76,6 +76,10 @@ static void place_by(void *of, Sequence *s)
     Plan *q = plan_of(of, s, &scratch);
     place(of, q);
     s->arena = q->peak;
+    if (q->n_parts > 0)
+        plan_parts(q);
+    if (plan_parts_over(q) > 0) /* more than any budget for which steps run again */
+        s->arena = ((const Within *)of)->once.peak + plan_parts_over(q);
     s->placed = true;
     arena_free(&scratch);
 }
@@ -139,6 +143,8 @@ bool within_plan(Within *w, int64_t budget)
         Plan *q = plan_of(w, s, w->p->arena);
         place(w, q);
         *w->p = *q;
+        if (q->n_parts > 0)
+            plan_parts(w->p);
     }
     w->p->budget = b;
     return s != NULL;
