@@ -219,10 +219,13 @@ static int ascending(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-enum { LEAST_RUNS = 5, MOST_RUNS = 25 };
-static const double runs_ms = 10; /* more runs than the least only within that */
+/* Rounds over all kernels, far apart in time for each; in a round, after a call that does not
+ * count and brings caches to where they will be, some that do. Their median is the round's, and the
+ * quietest round's the kernel's: others on the machine only ever add to it. */
+enum { ROUNDS = 9, MOST_CALLS = 5 };
+static const double round_ms = 2; /* more calls than one only within that */
 
-/* On one thread, of the processor alone: what others do on the machine does not count. */
+/* On one thread, of the processor alone. */
 static double clock_ns(const Bench *b)
 {
     struct timespec t;
@@ -230,41 +233,51 @@ static double clock_ns(const Bench *b)
     return (double)t.tv_sec * 1e9 + (double)t.tv_nsec;
 }
 
-/* One call of the entry, in ns: the median. A first call that does not count brings memory and
- * caches to where they will be. */
-static bool time_call(Bench *b, double *ns)
+/* *ns: the least so far. */
+static bool time_calls(Bench *b, double *ns)
 {
     gradc_block in = {0}, out = {0};
-    double run[MOST_RUNS], begin = now_ms();
-    int n = -1;
-    for (; n < LEAST_RUNS || (n < MOST_RUNS && now_ms() - begin < runs_ms); n++) {
+    double call[MOST_CALLS], begin = 0;
+    int n = 0;
+    for (int i = -1; i < 1 || (i < MOST_CALLS && now_ms() - begin < round_ms); i++) {
+        begin = i == 0 ? now_ms() : begin;
         double start = clock_ns(b);
         int st = b->model->eval(b->handle, &in, &out);
         if (st != GRADC_OK)
             return failed(b, E0616, gradc_strerror(st));
-        if (n >= 0)
-            run[n] = clock_ns(b) - start;
+        if (i >= 0)
+            call[n++] = clock_ns(b) - start;
     }
-    qsort(run, (size_t)n, sizeof *run, ascending);
-    *ns = run[n / 2];
+    qsort(call, (size_t)n, sizeof *call, ascending);
+    *ns = call[n / 2] < *ns ? call[n / 2] : *ns;
     return true;
+}
+
+static bool time_round(Bench *b, double *ns)
+{
+    bool ok = true;
+    for (int i = 0; i < b->p->kernel.n && ok; i++) {
+        fill_operands(b, i);
+        b->block[b->flags + i] = 1;
+        ok = time_calls(b, &ns[i]);
+        b->block[b->flags + i] = 0;
+    }
+    return ok && time_calls(b, &ns[b->p->kernel.n]); /* no kernel at all */
 }
 
 static bool time_all(Bench *b, Timing *timing)
 {
-    double nothing = 0, ns;
-    if (!time_call(b, &nothing))
-        return false;
-    for (int i = 0; i < b->p->kernel.n; i++) {
-        const Rounds *r = &b->rounds[i];
-        fill_operands(b, i);
-        b->block[b->flags + i] = 1;
-        bool ok = time_call(b, &ns);
-        b->block[b->flags + i] = 0;
-        if (!ok)
+    int n = b->p->kernel.n;
+    double *ns = NEW_ARRAY(&b->arena, double, n + 1);
+    for (int i = 0; i <= n; i++)
+        ns[i] = INFINITY;
+    for (int round = 0; round < ROUNDS; round++)
+        if (!time_round(b, ns))
             return false;
-        ns = (ns - nothing) / (double)(r->sets * r->repeats);
-        timing[i].ns = ns > 1 ? round(ns * 10) / 10 : 1;
+    for (int i = 0; i < n; i++) {
+        const Rounds *r = &b->rounds[i];
+        double each = (ns[i] - ns[n]) / (double)(r->sets * r->repeats);
+        timing[i].ns = each > 1 ? round(each * 10) / 10 : 1;
     }
     return true;
 }

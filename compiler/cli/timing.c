@@ -221,6 +221,7 @@ static bool ask(void *of, Ctx *cx, Kernel *const *kernel, int n, int64_t spread,
 {
     Timings *t = of;
     Unknown u = {0};
+    spread = t->spread = t->spread > 0 ? t->spread : spread; /* forms are compared */
     Timing *like = NEW_ARRAY(&cx->perm, Timing, n);
     for (int i = 0; i < n; i++) {
         like[i] = timing_of(t, kernel[i], spread);

@@ -21,6 +21,7 @@ typedef struct Timings {
     const char *path; /* NULL: not kept */
     const char *cpu;  /* the machine, as its system names it */
     VEC(Timing) at;
+    int64_t spread; /* of all forms of a program: that of the first; 0: none yet */
     KernelTimer timer;
 } Timings;
 
@@ -29,8 +30,9 @@ int timings_read(Timings *t);
 /* All of `at`, in place of what the file held. */
 int timings_write(const Timings *t);
 
-/* Builds one object of the n kernels, runs each alone, and fills in timing[i].ns: the median of
- * several runs after one that does not count. All are of the same threads and spread.
+/* Builds one object of the n kernels, runs each alone, and fills in timing[i].ns: of several rounds
+ * the quietest, in each of which the median of some calls counts, after one that does not. All are
+ * of the same threads and spread.
  * fails: false, after reporting E0616, E0617. */
 bool kernels_time(Cli *c, Ctx *cx, Kernel *const *kernel, Timing *timing, int n);
 
