@@ -43,6 +43,7 @@ static int read_cost(Cli *c, const char *path)
                           : number(root, "call_ns", &m->call) == NULL       ? "call_ns"
                                                                             : NULL;
     json_decref(root);
+    m->work = m->flops * (cost_time.work / cost_time.flops);
     m->from = arena_printf(a, "of %s", path);
     c->options.cost = m;
     return missing == NULL

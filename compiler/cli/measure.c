@@ -44,7 +44,7 @@ static Rounds rounds_of(const Kernel *k, int64_t spread)
 {
     Rounds r = {.sets = 1, .repeats = 1};
     KCost cost = kernel_cost(k);
-    double compute = cost.flops / cost_time.flops;
+    double compute = cost.contract_flops / cost_time.flops + cost.work / cost_time.work;
     double move = (cost.bytes_read + cost.bytes_written) / cost_time.bytes;
     double each = (compute > move ? compute : move) + cost_time.call;
     for (int i = 0; i < k->buf.n; i++)

@@ -282,6 +282,8 @@ static void make_step(Lowering *lo, Level *l, int at)
     if (gr->kernel != NULL) {
         KCost c = kernel_cost(gr->kernel);
         s->flops = c.flops;
+        s->chain = c.contract_flops;
+        s->work = c.work;
         s->bytes_moved = c.bytes_read + c.bytes_written;
         s->ns = gr->ns;
     }

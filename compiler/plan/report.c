@@ -292,13 +292,14 @@ static void put_largest(const Ctx *cx, const Plan *p, Text *to)
     }
 }
 
-const CostModel cost_time = {.flops = 50, .bytes = 20, .call = 50};
+const CostModel cost_time = {.flops = 50, .bytes = 20, .call = 50, .work = 35};
 const CostModel cost_flops = {.flops = 1, .from = "counted in flops"};
 
 /* A loop takes what its steps do: each of them calls, and moves bytes while nothing computes. */
 static double step_cost(const CostModel *m, const PlanStep *s)
 {
-    double compute = s->flops / m->flops, move = m->bytes > 0 ? s->bytes_moved / m->bytes : 0;
+    double compute = m->work > 0 ? s->chain / m->flops + s->work / m->work : s->flops / m->flops;
+    double move = m->bytes > 0 ? s->bytes_moved / m->bytes : 0;
     if (s->ns > 0)
         return s->ns;
     if (s->body == NULL)
