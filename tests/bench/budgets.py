@@ -126,8 +126,14 @@ class Step:
     def written(self):
         """Bytes up to the highest that is no longer the pattern, in whole units."""
         n = len(self.room) - (self.block - ctypes.addressof(self.room))
-        text = ctypes.string_at(self.block, n).rstrip(bytes([PATTERN]))
-        return (len(text) + BLOCK_ALIGN - 1) // BLOCK_ALIGN * BLOCK_ALIGN
+        end, piece = n, 1 << 24
+        while end > 0:
+            start = max(0, end - piece)
+            text = ctypes.string_at(self.block + start, end - start).rstrip(bytes([PATTERN]))
+            end = start + len(text)
+            if text:
+                break
+        return (end + BLOCK_ALIGN - 1) // BLOCK_ALIGN * BLOCK_ALIGN
 
     def state(self):
         """Every tensor that lives between calls: parameters, moments (which hold the bits of the
