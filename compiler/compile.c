@@ -141,6 +141,7 @@ static bool entry_graph(Ctx *cx, const Options *o, EntryKind e, bool primal_only
     if (g == NULL)
         return false;
     simplify(cx, g); /* fold, share, drop dead nodes     */
+    ask_parts(g);    /* parts that keep less than before */
     if (e != ENTRY_INIT)
         store_less(cx, m, out); /* f32 as bf16 or f16, with casts   */
     g = *out;
@@ -216,6 +217,21 @@ bool compile_graphs(Ctx *cx, int32_t source, const Options *o, bool primal_only,
     return true;
 }
 
+bool compile_again(Ctx *cx, const Options *o, Output *out)
+{
+    static const EntryKind order[] = {ENTRY_GRAD, ENTRY_STEP};
+    for (int i = 0; i < 2; i++) {
+        Graph **g = &out->graph[order[i]];
+        if (*g == NULL)
+            continue;
+        graph_free(*g);
+        *g = NULL;
+        if (!entry_graph(cx, o, order[i], false, out))
+            return false;
+    }
+    return compile_program(cx, o, out);
+}
+
 static Program *new_program(const Output *out)
 {
     Program *p = NEW(out->arena, Program);
@@ -253,6 +269,8 @@ bool compile_program(Ctx *cx, const Options *o, Output *out)
         int64_t lanes = lower_lane_bytes(c[e], caps);
         lane_bytes = lanes > lane_bytes ? lanes : lane_bytes;
     }
+    if (!compile_timed(cx, o, c)) /* what kernels take, if measured   */
+        return false;
     lower_pinned(p, model_pinned(out->model)); /* parameters, state: shared        */
     lower_lanes(p, lane_bytes, o->threads_max);
     Lowered *l[N_ENTRIES] = {NULL};
@@ -263,6 +281,11 @@ bool compile_program(Ctx *cx, const Options *o, Output *out)
         out->plan[e] = lower_plan_of(l[e]);
         out->plan[e]->cost = o->cost;
     }
+    bool changed = false;
+    if (!compile_parts(cx, out, &changed)) /* parts that keep more than they may */
+        return false;
+    if (changed)
+        return compile_again(cx, o, out);
     if (!compile_within(cx, o, out)) /* steps that run again          */
         return false;
     for (int e = 0; e < N_ENTRIES; e++)
@@ -295,6 +318,7 @@ bool compile_differences(Ctx *cx, int32_t source, const Options *o, Output *out)
     graph_free(g);
     simplify(cx, stored);
     simplify(cx, frozen);
+    out->fixed = true;
     return compile_program(cx, &only, out);
 }
 

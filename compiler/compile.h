@@ -5,6 +5,7 @@
 #include "front/build.h"
 #include "front/parse.h"
 #include "kernel/program.h"
+#include "pass/cluster.h"
 #include "plan/budget.h"
 #include "plan/plan.h"
 #include "target/target.h"
@@ -17,6 +18,14 @@ typedef struct Form {
 } Form;
 enum { FEW_PARTS = 8, MANY_PARTS = 64 };
 
+/* Says what kernels take on a machine, which the command line can find out. */
+typedef struct KernelTimer {
+    void *of;
+    /* ns[i] of each kernel, whose operands lie about in `spread` bytes.
+     * fails: false, after a report. */
+    bool (*time)(void *of, Ctx *cx, Kernel *const *kernel, int n, int64_t spread, double *ns);
+} KernelTimer;
+
 typedef struct Options {
     const char *model;    /* of several in a file; NULL: the last */
     const Define *define; /* -D name=value */
@@ -26,13 +35,14 @@ typedef struct Options {
     BudgetAsked budget;    /* of the whole block */
     bool allow_split;      /* with a budget: the batch may be taken as micro-batches */
     PlanEffort effort;
-    const CostModel *cost; /* of steps; NULL: cost_time */
-    bool prove;            /* what the budget costs at the least */
-    int64_t enough;        /* ns: no plan is looked for that costs so much; 0: no limit */
-    const char *unsplit;   /* why no form splits the batch, though it was allowed; or NULL */
-    Form form;             /* without a budget; with one, where compile_planned() begins */
-    int64_t chunk_from;    /* matrices of so many elements are computed in row chunks; 0: none */
-    int32_t threads_max;   /* lanes that the block has scratch for */
+    const CostModel *cost;    /* of steps; NULL: cost_time */
+    const KernelTimer *timer; /* ... by kernel, in place of that; NULL: none */
+    bool prove;               /* what the budget costs at the least */
+    int64_t enough;           /* ns: no plan is looked for that costs so much; 0: no limit */
+    const char *unsplit;      /* why no form splits the batch, though it was allowed; or NULL */
+    Form form;                /* without a budget; with one, where compile_planned() begins */
+    int64_t chunk_from;       /* matrices of so many elements are computed in row chunks; 0: none */
+    int32_t threads_max;      /* lanes that the block has scratch for */
     TargetOptions target;
 } Options;
 
@@ -49,6 +59,7 @@ typedef struct Output {
     ObjectFile object; /* after target_emit */
     int64_t budget;    /* in bytes, 0: none */
     bool over;         /* every step run once needs more than the budget */
+    bool fixed;        /* graphs are not what compile_again() would make of the model */
     bool dear;         /* no plan was looked for: Options.enough */
     bool has_runs;     /* scans can be cut into runs */
     bool has_parts;    /* wide values can be computed in parts */
@@ -70,6 +81,15 @@ bool compile_graphs(Ctx *cx, int32_t source, const Options *o, bool primal_only,
 /* Graphs -> plans and a program.
  * fails: false: the budget is below the smallest peak (E0601, both figures). */
 bool compile_program(Ctx *cx, const Options *o, Output *out);
+
+/* Options.timer: asked about the kernels of all groups. fails: false, after a report. */
+bool compile_timed(Ctx *cx, const Options *o, Clusters *const *c);
+
+/* What is kept of the parts of the model, in the plans of steps that run once. *changed: where
+ * that is more than a part may keep, it is to keep less, and compile_again() makes graphs, a
+ * program and plans of that. fails: false, after reporting a part that can't keep less. */
+bool compile_parts(Ctx *cx, Output *out, bool *changed);
+bool compile_again(Ctx *cx, const Options *o, Output *out);
 
 /* Plans within the budget, in place of those of which it has less: steps run again.
  * fails: false, after reporting the entry that needs more. */

@@ -44,7 +44,7 @@ function layer(path) {
     if (path ~ /^runtime\//) return "runtime"
     if (path ~ /^generated\/model\./) return "front"
     if (path ~ /^generated\//) return "embedded"
-    if (path ~ /^compiler\/compile(_budget|_forms)?\.[ch]$/) return "compile"
+    if (path ~ /^compiler\/compile(_budget|_cost|_forms|_parts)?\.[ch]$/) return "compile"
     if (path ~ /^compiler\/(cli\/)?[^\/]*$/) return "main"
     sub(/^compiler\//, "", path)
     sub(/\/.*/, "", path)

@@ -174,3 +174,10 @@ void diag_help(Ctx *cx, Diag *d, const char *format, ...)
     d->help = arena_vprintf(&cx->perm, format, ap);
     va_end(ap);
 }
+
+bool origin_same(const Origin *x, const Origin *y)
+{
+    return x == y || (x->parent == y->parent && x->name == y->name && x->part == y->part &&
+                      x->span.file == y->span.file && x->span.from == y->span.from &&
+                      x->span.to == y->span.to);
+}

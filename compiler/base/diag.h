@@ -38,14 +38,33 @@ typedef enum Memory {
     MEMORY_STORED /* read by the reverse pass, and made of values that are not kept */
 } Memory;
 
-/* Where something comes from: a place, and the call that led there; and what is asked of it. */
+/* One run of the statements of `budget BYTES { ... }`: what is kept of their values from the
+ * forward to the reverse pass is at most so much. The rest is what compile_parts() makes of it. */
 typedef struct Origin Origin;
+typedef struct BudgetPart BudgetPart;
+struct BudgetPart {
+    Span at; /* `budget BYTES` */
+    int64_t bytes;
+    const BudgetPart *outer; /* that it lies in, or NULL */
+    const Origin *from;      /* the call that it is in, or NULL */
+    int32_t id, build;       /* in the model, from 0; the last build that ran it, from 1 */
+    bool less;               /* of its values, only `kept` are kept: others are computed again */
+    VEC(const Origin *) kept;
+    int32_t tries;
+    int64_t least; /* bytes kept: the least that was found; INT64_MAX before */
+};
+
+/* Where something comes from: a place, and the call that led there; and what is asked of it. */
 struct Origin {
     Span span;
     const Origin *parent; /* the call's origin, NULL at the top */
     const char *name;     /* path component of a block call ("h.3"), or NULL */
     Memory memory;
+    BudgetPart *part; /* the innermost, or NULL */
 };
+
+/* The same but for what is asked of it. */
+bool origin_same(const Origin *x, const Origin *y);
 
 typedef enum Code {
 #define CODE(id, title) id,

@@ -36,6 +36,7 @@ typedef struct Cli {
     VEC(Given) given;
     VEC(const char *) operand; /* what is not an option */
     Options options;           /* of the pipeline, from the above */
+    int32_t timing_threads;    /* lanes that --cost measured runs kernels on */
 } Cli;
 
 typedef struct Command {
@@ -63,8 +64,12 @@ int cli_integer(const Cli *c, OptionId id, int64_t otherwise, int64_t lo, int64_
 /* "512MiB", "1.5GiB", "4096". */
 bool parse_bytes(const char *s, int64_t *bytes);
 
-/* --cost: time, flops, or a file of `doctor --calibrate`; an exit status after a message. */
+/* --cost: time, flops, measured, or a file of `doctor --calibrate`; an exit status after a
+ * message. */
 int cli_cost(Cli *c);
+int cli_measured(Cli *c); /* --cost measured, with --cost-file */
+/* --threads, by default as many as there are cores, and at most 8; scratch for as many. */
+int cli_threads(Cli *c, int64_t *threads);
 
 /* --budget ("min", "80%", "512MiB"; BUDGET_NONE if it is not given) and --plan-effort;
  * EXIT_USAGE after a message. */

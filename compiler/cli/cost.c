@@ -43,6 +43,8 @@ static int read_cost(Cli *c, const char *path)
                           : number(root, "call_ns", &m->call) == NULL       ? "call_ns"
                                                                             : NULL;
     json_decref(root);
+    m->work = m->flops * (cost_time.work / cost_time.flops);
+    m->from = arena_printf(a, "of %s", path);
     c->options.cost = m;
     return missing == NULL
                ? EXIT_OK
@@ -52,6 +54,15 @@ static int read_cost(Cli *c, const char *path)
 int cli_cost(Cli *c)
 {
     const char *cost = cli_value(c, OPT_COST, "time");
+    if (strcmp(cost, "measured") == 0)
+        return cli_measured(c);
+    if (cli_has(c, OPT_COST_FILE))
+        return usage_error(c, "--cost-file keeps what --cost measured has measured");
+    bool runs = c->command->run != command_build && c->command->run != command_plan &&
+                c->command->run != command_explain;
+    if (cli_has(c, OPT_THREADS) && !runs)
+        return usage_error(c, "--threads is for --cost measured: %s runs nothing else",
+                           c->command->name);
     if (strcmp(cost, "time") != 0 && strcmp(cost, "flops") != 0)
         return read_cost(c, cost);
     c->options.cost = strcmp(cost, "flops") == 0 ? &cost_flops : &cost_time;

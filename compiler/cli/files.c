@@ -197,13 +197,15 @@ int read_source(Cli *c, const char *path, int32_t *source)
     return EXIT_OK;
 }
 
-static bool is_budget(const Ctx *cx)
+static bool is_memory(const Ctx *cx)
 {
     for (int i = 0; i < cx->diag.n; i++)
         switch (cx->diag.at[i]->code) {
         case E0601:
+        case E0603:
         case E0611:
         case E0612:
+        case E0617:
         case E0621:
         case E0622:
             return true;
@@ -228,7 +230,7 @@ int finish(Cli *c, bool ok)
         return EXIT_OK;
     if (is_internal(c->cx))
         return EXIT_INTERNAL;
-    return is_budget(c->cx) ? EXIT_MEMORY : EXIT_INPUT;
+    return is_memory(c->cx) ? EXIT_MEMORY : EXIT_INPUT;
 }
 
 double now_ms(void)

@@ -14,7 +14,7 @@ static int cores(void)
     return CPU_COUNT(&set);
 }
 
-static int choose_threads(Cli *c, int64_t *threads)
+int cli_threads(Cli *c, int64_t *threads)
 {
     int64_t most = cores() < 8 ? cores() : 8;
     int status = cli_integer(c, OPT_THREADS, most, 1, 256, threads);
@@ -82,7 +82,7 @@ int session_open(Cli *c, Session *s, bool wants_grad)
     *s = (Session){.out = {.arena = &s->arena}};
     int status = read_options(c);
     if (status == EXIT_OK)
-        status = choose_threads(c, &threads);
+        status = cli_threads(c, &threads);
     if (status == EXIT_OK)
         status = read_source(c, c->operand.at[0], &s->source);
     c->options.entry[ENTRY_GRAD] = wants_grad;

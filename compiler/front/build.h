@@ -49,6 +49,9 @@ const char *model_name(const Model *m);
 const char *model_doc(const Model *m);
 const char *model_train_doc(const Model *m);
 const char *model_result_doc(const Model *m, const char *name);
+/* Runs of `budget BYTES { ... }`, of all entries that were built so far. */
+int32_t model_n_parts(const Model *m);
+BudgetPart *model_part(const Model *m, int32_t i);
 /* Every `name = value` of the model and of the functions and blocks of its file: the statement,
  * and whether it stands in the body of a scan. */
 typedef void BindingFound(void *of, const char *name, Span statement, bool in_loop);

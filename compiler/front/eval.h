@@ -98,15 +98,17 @@ struct Model {
     Train train;
     Pinned pinned;
     Origins origins;
-    NameMap slots;      /* by name */
-    VEC(Init) init;     /* by slot */
-    int64_t batch;      /* the argument `batch` of arg, or 0 */
-    int64_t split;      /* so many micro-batches are one batch of the caller's */
-    bool apart;         /* to be compared: across() stands by itself, whatever split is */
-    bool rows_lost;     /* a partial batch can't be told apart everywhere */
-    bool built;         /* some entry was: pinned is complete */
-    VEC(bool) inferred; /* by input: its range was not declared */
-    int32_t lr;         /* slot of the learning rate, or -1 */
+    NameMap slots;          /* by name */
+    VEC(Init) init;         /* by slot */
+    int64_t batch;          /* the argument `batch` of arg, or 0 */
+    int64_t split;          /* so many micro-batches are one batch of the caller's */
+    bool apart;             /* to be compared: across() stands by itself, whatever split is */
+    bool rows_lost;         /* a partial batch can't be told apart everywhere */
+    bool built;             /* some entry was: pinned is complete */
+    VEC(bool) inferred;     /* by input: its range was not declared */
+    VEC(BudgetPart *) part; /* of all builds */
+    int32_t builds;         /* begun */
+    int32_t lr;             /* slot of the learning rate, or -1 */
     VEC(Documented) documented;
 };
 
@@ -214,9 +216,10 @@ typedef struct Build {
     Frame *frame;
     Level *level; /* innermost scan; NULL outside */
     bool training;
-    bool in_init;  /* first values are wanted: normal(std = ..) */
-    bool updating; /* in build_update: optimizer state may be declared */
-    Memory memory; /* asked for by the statement that is done, or one around it */
+    bool in_init;     /* first values are wanted: normal(std = ..) */
+    bool updating;    /* in build_update: optimizer state may be declared */
+    Memory memory;    /* asked for by the statement that is done, or one around it */
+    BudgetPart *part; /* that is run, or NULL */
     int depth;
     int64_t steps;
     bool stop;    /* too large: nothing more is built or reported */

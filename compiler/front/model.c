@@ -60,6 +60,8 @@ static uint64_t origin_hash(const Origin *o)
     uint64_t h =
         hash_pointer(o->parent) ^ hash_mix((uint64_t)o->span.from << 32 | (uint32_t)o->span.to);
     h = hash_mix(h + (uint64_t)o->span.file) ^ hash_pointer(o->name);
+    if (o->part != NULL)
+        h = hash_mix(h + (uint64_t)o->part->id + 1);
     return o->memory == MEMORY_PLANNED ? h : hash_mix(h + (uint64_t)o->memory);
 }
 
@@ -69,7 +71,8 @@ static int origin_place(const Origins *t, const Origin *o)
     for (; t->slot[i] != NULL; i = (i + 1) & (t->cap - 1)) {
         const Origin *x = t->slot[i];
         if (x->parent == o->parent && x->name == o->name && x->span.from == o->span.from &&
-            x->span.to == o->span.to && x->span.file == o->span.file && x->memory == o->memory)
+            x->span.to == o->span.to && x->span.file == o->span.file && x->memory == o->memory &&
+            x->part == o->part)
             break;
     }
     return i;
@@ -135,7 +138,7 @@ static Module *module_known(const Model *m, const char *name)
     return NULL;
 }
 
-/* Part of gradc: parsed once for each model that uses it. */
+/* BudgetPart of gradc: parsed once for each model that uses it. */
 static Module *library_module(Model *m, const char *name)
 {
     for (const LibraryFile *f = library_file; f->name != NULL; f++) {
@@ -489,6 +492,16 @@ void model_set_precision(Model *m, DType type)
 {
     if (m->train.precision.type != type)
         precision_find(dtype_name(type), &m->train.precision);
+}
+
+int32_t model_n_parts(const Model *m)
+{
+    return m->part.n;
+}
+
+BudgetPart *model_part(const Model *m, int32_t i)
+{
+    return m->part.at[i];
 }
 
 int64_t model_batch(const Model *m)

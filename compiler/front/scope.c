@@ -11,6 +11,7 @@ Build build_begin(Model *m, EntryKind e, Graph *g)
     Build b = {.cx = m->cx, .m = m, .entry = e, .g = g, .top = g, .of = -1};
     b.training = e == ENTRY_STEP || e == ENTRY_GRAD;
     b.n_errors = m->cx->n_errors;
+    m->builds++;
     return b;
 }
 
@@ -46,7 +47,8 @@ const char *copy_text(Build *b, const char *format, ...)
 static const Origin *origin_of(const Build *b, Span span)
 {
     const Origin *parent = b->frame == NULL ? NULL : b->frame->origin;
-    return origin_find(b->m, (Origin){.span = span, .parent = parent, .memory = b->memory});
+    return origin_find(
+        b->m, (Origin){.span = span, .parent = parent, .memory = b->memory, .part = b->part});
 }
 
 void at(Build *b, Span span)

@@ -431,23 +431,56 @@ static void exec_update(Build *b, const Stmt *s)
 /* ---- all ----------------------------------------------------------------- */
 
 /* What asks the planner for something that it can't do yet. */
-static void not_obeyed(Build *b, const Stmt *s, const char *word)
-{
-    Diag *d = diag_warning(b->cx, E0602, user_span(b, s->span), "`%s` has no effect yet", word);
-    diag_help(b->cx, d, "`recompute` before a binding, and --budget for the block, are obeyed");
-}
-
 static void check_memory(Build *b, const Stmt *s)
 {
-    if (s->kind == STMT_BUDGET)
-        not_obeyed(b, s, "budget");
-    else if (s->bind.memory == MEMORY_OFFLOAD)
-        not_obeyed(b, s, "offload");
+    if (s->bind.memory != MEMORY_OFFLOAD)
+        return;
+    Diag *d = diag_warning(b->cx, E0602, user_span(b, s->span), "`offload` has no effect yet");
+    diag_help(b->cx, d, "`recompute` before a binding, and `budget` around a part, are obeyed");
+}
+
+/* The same part as in an earlier build: the n-th run of this statement in this call. */
+static BudgetPart *part_of(Build *b, Span at, int64_t bytes)
+{
+    const Origin *from = b->frame == NULL ? NULL : b->frame->origin;
+    Model *m = b->m;
+    for (int i = 0; i < m->part.n; i++) {
+        BudgetPart *p = m->part.at[i];
+        if (p->build == m->builds || p->from != from || p->at.file != at.file ||
+            p->at.from != at.from || p->outer != b->part || p->bytes != bytes)
+            continue;
+        p->build = m->builds;
+        return p;
+    }
+    BudgetPart *p = NEW(&b->cx->perm, BudgetPart);
+    *p = (BudgetPart){.at = at, .bytes = bytes, .outer = b->part, .from = from, .id = m->part.n};
+    p->build = m->builds;
+    p->least = INT64_MAX;
+    vec_push(m->arena, &m->part, p);
+    return p;
+}
+
+/* What stands in the library is none of a user's parts: nothing there has any. */
+static bool exec_budget(Build *b, const Stmt *s)
+{
+    int64_t bytes = 0;
+    BudgetPart *outer = b->part;
+    const Value *v = eval(b, s->budget.bytes);
+    if (want_int(b, v, s->budget.bytes->span, "a budget in bytes", &bytes)) {
+        if (bytes < 0)
+            complain(b, E0208, s->budget.bytes->span, "a budget is not negative, and this is %lld",
+                     (long long)bytes);
+        else
+            b->part = part_of(b, span_join(s->span, s->budget.bytes->span), bytes);
+    }
+    bool returns = exec(b, &s->budget.body);
+    b->part = outer;
+    return returns;
 }
 
 static bool exec_stmt(Build *b, const Stmt *s)
 {
-    if (s->kind == STMT_BIND || s->kind == STMT_BUDGET)
+    if (s->kind == STMT_BIND)
         check_memory(b, s);
     switch (s->kind) {
     case STMT_CONST:
@@ -471,7 +504,7 @@ static bool exec_stmt(Build *b, const Stmt *s)
     case STMT_IF:
         return exec_if(b, s);
     case STMT_BUDGET:
-        return exec(b, &s->budget.body);
+        return exec_budget(b, s);
     case STMT_LOSS:
         exec_loss(b, s);
         break;

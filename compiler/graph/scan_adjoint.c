@@ -436,6 +436,17 @@ static void cut_body(Reverse *v, int n_arg)
 
 /* ---- the reverse scan ------------------------------------------------------------------------ */
 
+/* What is stacked of a part's values is the part's. */
+static Ref pick_stacked(Reverse *v, int i)
+{
+    const Origin *at = v->g->origin, *o = node(v->body, result(v->body, i))->origin;
+    if (o != NULL && o->part != NULL)
+        v->g->origin = o;
+    Ref made = g_pick(v->g, v->n, i);
+    v->g->origin = at;
+    return made;
+}
+
 /* Operands of the reverse scan, in the order of its body's arguments. */
 static int reverse_operands(Reverse *v, Ref *args)
 {
@@ -459,7 +470,7 @@ static int reverse_operands(Reverse *v, Ref *args)
         else if (p.part == SEQUENCE)
             args[n++] = arg(g, v->n, p.index);
         else
-            args[n++] = g_pick(g, v->n, p.index);
+            args[n++] = pick_stacked(v, p.index);
     }
     for (int i = 0; i < v->same.n; i++)
         args[n++] = arg(g, v->n, v->place[v->same.at[i]].index);

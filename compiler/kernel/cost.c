@@ -24,6 +24,20 @@ static double ops_of(const KInst *i)
     }
 }
 
+/* Instructions that compute, whatever their type: draws are integers, and masks comparisons. A
+ * division is several. */
+static double work_of(const KInst *i)
+{
+    switch (kop_class((KOp)i->op)) {
+    case K_CLASS_UNARY:
+    case K_CLASS_BINARY:
+    case K_CLASS_TERNARY:
+        return i->op == KI_DIV || i->op == KI_SQRT ? 4 : 1;
+    default:
+        return i->op == KI_INTO ? 1 : 0;
+    }
+}
+
 static double extent_of(const Kernel *k, KRole role)
 {
     double n = 1;
@@ -159,11 +173,11 @@ static void count_runs(const Kernel *k, double *runs)
     }
 }
 
-static double count_flops(const Kernel *k, const double *runs)
+static double sum_of(const Kernel *k, const double *runs, double (*of)(const KInst *i))
 {
     double sum = 0;
     for (Val v = 1; v < (Val)k->inst.n; v++)
-        sum += runs[v] == 0 ? 0 : runs[v] * ops_of(&k->inst.at[v]);
+        sum += runs[v] == 0 ? 0 : runs[v] * of(&k->inst.at[v]);
     return sum;
 }
 
@@ -173,7 +187,7 @@ KCost kernel_cost(const Kernel *k)
     const Kernel *x = kernel_expand(k->arena, k);
     double *runs = NEW_ARRAY(k->arena, double, x->inst.n);
     count_runs(x, runs);
-    KCost c = {.flops = count_flops(x, runs)};
+    KCost c = {.flops = sum_of(x, runs, ops_of), .work = sum_of(x, runs, work_of)};
     for (int b = 0; b < x->buf.n; b++) {
         double bytes = dtype_bytes(x->buf.at[b].dtype);
         if (x->buf.at[b].mode == K_LOCAL)

@@ -223,7 +223,8 @@ const char *kernel_verify(const Kernel *k, Arena *scratch);
 typedef struct KCost {
     double flops;                     /* adds, muls, divs, sqrts: 1; fma: 2; math: as expanded */
     double bytes_read, bytes_written; /* distinct elements of each buffer touched, not LOCAL */
-    double contract_flops;            /* the part of flops that is the contraction's chain */
+    double work;           /* instructions that compute, the chain apart; a division: 4 */
+    double contract_flops; /* the part of flops that is the contraction's chain */
 } KCost;
 KCost kernel_cost(const Kernel *k);
 

@@ -41,6 +41,7 @@ typedef struct Group {
     bool guarded;     /* nothing but guarded assignments depends on it */
     bool copies;      /* its outs are in memory already: they only go to a slot */
     Kernel *kernel;
+    double ns; /* measured of the kernel; 0: nobody has */
     VEC(GroupOperand) operand;
     Clusters *body; /* GROUP_SCAN */
 } Group;

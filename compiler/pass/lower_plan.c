@@ -280,13 +280,17 @@ static void make_step(Lowering *lo, Level *l, int at)
     s->group = l->c->order.at[at];
     s->node = gr->anchor;
     s->guarded = gr->guarded;
+    s->reverse = l->g->n_primal != 0 && gr->anchor >= l->g->n_primal;
     s->origin = node(l->g, gr->anchor)->origin;
     step_reads(lo, l, gr, s);
     step_inplace(lo, l, gr, s);
     if (gr->kernel != NULL) {
         KCost c = kernel_cost(gr->kernel);
         s->flops = c.flops;
+        s->chain = c.contract_flops;
+        s->work = c.work;
         s->bytes_moved = c.bytes_read + c.bytes_written;
+        s->ns = gr->ns;
     }
     if (gr->kind == GROUP_SCAN) {
         for (int64_t i = 0; i < attr(l->g, gr->anchor, SCAN_CARRIES)->i; i++) {

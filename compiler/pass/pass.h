@@ -59,6 +59,12 @@ bool can_chunk_parts(const Graph *g, int64_t parts, int levels);
 /* Is a contraction with so many results, each a sum of `terms`, summed in leaves? group.c */
 bool contract_in_leaves(int64_t results, int64_t terms);
 
+/* Asks that values of parts which are to keep less are computed again, before vjp() and narrow(),
+ * which make of that what they make of `recompute`.   keeps: every Ref. */
+void ask_parts(Graph *g);
+/* Is a value of this origin one of those? */
+bool part_drops(const Origin *o);
+
 /* A copy of the joint graph g in which the reverse pass computes again what the model says
  * (`recompute`). NULL: it asks for nothing. The caller frees it.
  * requires: vjp(); simplify() and cluster() know of the second computations by their origins. */

@@ -63,6 +63,7 @@ static bool read_value(Check *c, int32_t s, int32_t value)
         return check_fail(c, "step %d reads `%s`, but step %d that stores it may be skipped", s,
                           check_name(c, value), c->p->range[r].from);
     c->track[r].last_use = s;
+    c->track[r].late = c->track[r].late || c->p->step[s].reverse;
     return true;
 }
 
@@ -387,13 +388,24 @@ static void start(Check *c)
     order_ranges(c);
 }
 
+static bool replay_all(Check *c)
+{
+    if (!check_form(c))
+        return false;
+    start(c);
+    return replay(c) && check_results(c) && check_ranges(c) && check_peak(c);
+}
+
+int64_t plan_check_part(const Plan *p, const BudgetPart *part, Arena *scratch, const char **error)
+{
+    Check c = {.p = p, .arena = scratch};
+    int64_t kept = replay_all(&c) ? check_part_bytes(&c, part) : 0;
+    *error = c.error;
+    return kept;
+}
+
 const char *plan_check(const Plan *p, Arena *scratch)
 {
     Check c = {.p = p, .arena = scratch};
-    if (!check_form(&c))
-        return c.error;
-    start(&c);
-    if (replay(&c) && check_results(&c) && check_ranges(&c) && check_peak(&c))
-        return NULL;
-    return c.error;
+    return replay_all(&c) && check_parts(&c) ? NULL : c.error;
 }

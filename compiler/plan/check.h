@@ -11,6 +11,7 @@ typedef struct Track {
     bool opened, took_over, counted, freed;
     bool guarded; /* its store may be skipped */
     bool given;   /* it is there before the first step */
+    bool late;    /* the reverse pass reads it */
 } Track;
 
 typedef struct Check {
@@ -44,6 +45,12 @@ int64_t check_whole_blocks(int64_t bytes);
 
 /* Not pinned, not of the caller: has ranges. */
 bool check_in_block(const PlanValue *v);
+
+/* What is kept of the parts of the model, from Track.late, which a replay has found. */
+bool check_parts(Check *c);
+int64_t check_part_bytes(Check *c, const BudgetPart *part);
+/* Replays a plan, and gives what is kept of this part; *error: NULL, or what is wrong. */
+int64_t plan_check_part(const Plan *p, const BudgetPart *part, Arena *scratch, const char **error);
 
 enum { FIRST_WORKSPACE = -2 };
 static inline int32_t workspace_of(int32_t step)

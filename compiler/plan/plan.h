@@ -53,13 +53,23 @@ typedef struct PlanStep {
     int64_t workspace_offset; /* by place() */
     int64_t lane_bytes;       /* scratch of one lane */
     double flops, bytes_moved;
+    double chain;            /* the part of flops that is of contractions; and ... */
+    double work;             /* ... instructions of all else: integers, comparisons too */
+    double ns;               /* measured, by who can; 0: what the cost model says */
     const struct Plan *body; /* a loop: its steps, ... */
     int64_t count;           /* ... so many times */
     bool guarded;            /* skipped when the step is not finite */
+    bool reverse;            /* of the reverse pass */
     const Origin *origin;
     int32_t n_frees;
     int32_t *frees; /* ranges that end here; by plan_liveness() */
 } PlanStep;
+
+/* What is kept of a part of the model, if there are such (diag.h). */
+typedef struct PlanPart {
+    const BudgetPart *part;
+    int64_t kept; /* bytes */
+} PlanPart;
 
 /* What came of a budget; by within.h. */
 typedef struct PlanBudget {
@@ -84,9 +94,13 @@ typedef struct PlanBudget {
 typedef struct CostModel {
     double flops, bytes; /* in a ns; bytes 0: moving them takes no time */
     double call;         /* ns */
+    double work;         /* in a ns; 0: flops are all there is, and all are alike */
+    const char *from;    /* who says so: "measured on ..."; NULL: the default */
 } CostModel;
 
-/* A machine that is the same everywhere, so that plans do not depend on where they are made. */
+/* A machine that is the same everywhere, so that plans do not depend on where they are made. Its
+ * rates are to one another as those of kernels that were timed: loops of all kinds (draws, exp,
+ * sums, masks) do 45 to 70 instructions in a ns where contractions do 65 to 90 flops. */
 extern const CostModel cost_time;
 /* A flop takes a ns, and nothing else takes time. */
 extern const CostModel cost_flops;
@@ -108,6 +122,8 @@ typedef struct Plan {
     int32_t peak_step; /* the first step at which live_peak is reached */
     PlanBudget budget;
     const CostModel *cost; /* NULL: cost_time */
+    int32_t n_parts;
+    PlanPart *part; /* by plan_parts() */
 } Plan;
 
 /* Live ranges, frees and shared storage of the given order of steps; lane_bytes (at least
@@ -126,6 +142,25 @@ void plan_place(Plan *p);
 /* Replays order, ranges, storage and offsets, sharing no code with the above.
  * NULL, or what is wrong ("step 12 reads `x` after step 9 wrote `y` over it"). */
 const char *plan_check(const Plan *p, Arena *scratch);
+
+/* What is kept of each part of the model, in p->part; of parts with a value in the plan or in a
+ * body. A range counts with the part that its value lies in, and all parts around that, if the
+ * reverse pass reads it, and it is there across the turn: what is there after the last step of the
+ * forward pass and before the first of the reverse pass. Where steps of the two are mixed, the
+ * most of all moments between the first of the reverse pass and the last of the forward pass.
+ * Of bodies, the most of any counts.   requires: plan_liveness(). */
+void plan_parts(Plan *p);
+/* By how many bytes parts keep more than they may. */
+int64_t plan_parts_over(const Plan *p);
+/* By range: it counts with its parts. */
+bool *plan_crossing(const Plan *p, Arena *out);
+/* Is `inner` the part, or does it lie in it? */
+static inline bool part_has(const BudgetPart *part, const BudgetPart *inner)
+{
+    while (inner != NULL && inner != part)
+        inner = inner->outer;
+    return inner == part;
+}
 
 /* Bytes live at `step` (-1: at p->peak_step), by role; ROLE_PADDING is what rounding
  * up to BLOCK_ALIGN adds, and pinned storage that the plan has no values for. The sum is

@@ -292,13 +292,16 @@ static void put_largest(const Ctx *cx, const Plan *p, Text *to)
     }
 }
 
-const CostModel cost_time = {.flops = 50, .bytes = 20, .call = 50};
-const CostModel cost_flops = {.flops = 1};
+const CostModel cost_time = {.flops = 50, .bytes = 20, .call = 50, .work = 35};
+const CostModel cost_flops = {.flops = 1, .from = "counted in flops"};
 
 /* A loop takes what its steps do: each of them calls, and moves bytes while nothing computes. */
 static double step_cost(const CostModel *m, const PlanStep *s)
 {
-    double compute = s->flops / m->flops, move = m->bytes > 0 ? s->bytes_moved / m->bytes : 0;
+    double compute = m->work > 0 ? s->chain / m->flops + s->work / m->work : s->flops / m->flops;
+    double move = m->bytes > 0 ? s->bytes_moved / m->bytes : 0;
+    if (s->ns > 0)
+        return s->ns;
     if (s->body == NULL)
         return (compute > move ? compute : move) + m->call;
     double each = 0;
@@ -366,6 +369,23 @@ static void put_budget(const Plan *p, Text *to)
         text_add(to, "; less than +%.2f %% is proved impossible%s", percent(b->bound, once),
                  b->has_parts ? " with whole values" : "");
     text_add(to, b->levels > 0 || b->parts > 0 || n > 0 ? "\n" : "");
+    if (p->cost != NULL && p->cost->from != NULL)
+        text_add(to, "times of steps: %s\n", p->cost->from);
+}
+
+static const char *place_of(const Ctx *cx, Span at, Arena *a)
+{
+    const Origin o = {.span = at};
+    return text_or(report_line(cx, &o, a), "?");
+}
+
+static void put_parts(const Ctx *cx, const Plan *p, Text *to)
+{
+    Arena *a = to->arena;
+    for (int32_t i = 0; i < p->n_parts; i++)
+        text_add(to, "budget of %s bytes at %s: %s are kept%s\n", exact(a, p->part[i].part->bytes),
+                 place_of(cx, p->part[i].part->at, a), exact(a, p->part[i].kept),
+                 p->part[i].part->less ? ", others of its values computed again" : "");
 }
 
 void plan_print(const Ctx *cx, const Plan *p, bool schedule, Text *to)
@@ -378,6 +398,7 @@ void plan_print(const Ctx *cx, const Plan *p, bool schedule, Text *to)
                  text_or(p->step[p->peak_step].label, "?"), human(a, p->live_peak),
                  exact(a, p->live_peak), exact(a, p->peak - p->live_peak));
     put_budget(p, to);
+    put_parts(cx, p, to);
     if (schedule) {
         put_schedule(p, to);
         put_lifetimes(p, to);

@@ -75,6 +75,10 @@ static void put_step(const Plan *p, int32_t s, int64_t live, Text *to)
     put_double(to, "bytes_moved", step->bytes_moved);
     put_comma(to);
     put_bool(to, "guarded", step->guarded);
+    if (p->n_parts > 0) {
+        put_comma(to);
+        put_bool(to, "reverse", step->reverse);
+    }
     text_add(to, "}");
 }
 
@@ -99,6 +103,10 @@ static void put_value(const Ctx *cx, const Plan *p, int32_t v, Text *to)
     put_bool(to, "kept", value->kept);
     put_comma(to);
     put_bool(to, "reverse", value->reverse);
+    if (value->origin != NULL && value->origin->part != NULL) {
+        put_comma(to);
+        put_int(to, "part", value->origin->part->id);
+    }
     text_add(to, "}");
 }
 
@@ -175,6 +183,10 @@ static void put_head(const Plan *p, Text *to)
     put_int(to, "cost_ns", plan_cost(p, true));
     text_add(to, ",\n  ");
     put_int(to, "cost_once_ns", plan_cost(p, false));
+    if (p->cost != NULL && p->cost->from != NULL) {
+        text_add(to, ",\n  ");
+        text_pair(to, "times", p->cost->from);
+    }
     put_budget(p, to);
     text_add(to, ",\n  ");
     put_int(to, "live_peak", p->live_peak);
@@ -193,12 +205,39 @@ static void put_head(const Plan *p, Text *to)
     text_add(to, ",\n");
 }
 
+/* `budget` around parts of the model: bytes that they may keep, and keep. */
+static void put_parts(const Ctx *cx, const Plan *p, Text *to)
+{
+    if (p->n_parts == 0)
+        return;
+    text_add(to, "  \"parts\": [");
+    for (int32_t i = 0; i < p->n_parts; i++) {
+        const BudgetPart *x = p->part[i].part;
+        const Origin at = {.span = x->at};
+        text_add(to, "%s{", i > 0 ? ", " : "");
+        text_pair(to, "line", report_line(cx, &at, to->arena));
+        put_comma(to);
+        put_int(to, "id", x->id);
+        put_comma(to);
+        put_int(to, "in", x->outer == NULL ? -1 : x->outer->id);
+        put_comma(to);
+        put_int(to, "budget", x->bytes);
+        put_comma(to);
+        put_int(to, "kept", p->part[i].kept);
+        put_comma(to);
+        put_bool(to, "less", x->less);
+        text_add(to, "}");
+    }
+    text_add(to, "],\n");
+}
+
 void plan_json(const Ctx *cx, const Plan *p, Text *to)
 {
     const int64_t *live = report_live(p, to->arena);
     const int32_t *taken = report_taken(p, to->arena);
     put_head(p, to);
     put_roles(p, to);
+    put_parts(cx, p, to);
     text_add(to, "  \"steps\": [");
     for (int32_t s = 0; s < p->n_steps; s++) {
         text_add(to, "%s\n", s > 0 ? "," : "");

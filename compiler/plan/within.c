@@ -84,10 +84,14 @@ static void place_by(void *of, Sequence *s)
     Arena scratch = {0};
     s->placed = true;
     s->arena = w->once.peak;
-    if (!runs_once(s, w->steps.n)) {
+    if (w->p->n_parts > 0 || !runs_once(s, w->steps.n)) {
         Plan *q = plan_of(w, s, &scratch);
         place(w, q, s);
         s->arena = q->peak;
+        if (q->n_parts > 0)
+            plan_parts(q);
+        if (plan_parts_over(q) > 0) /* more than any budget for which steps run again */
+            s->arena = w->once.peak + plan_parts_over(q);
     }
     arena_free(&scratch);
 }
@@ -151,6 +155,8 @@ bool within_plan(Within *w, int64_t budget)
         Plan *q = plan_of(w, s, w->p->arena);
         place(w, q, s);
         *w->p = *q;
+        if (q->n_parts > 0)
+            plan_parts(w->p);
     }
     w->p->budget = b;
     return s != NULL;

@@ -142,6 +142,20 @@ budgets tests/run/early.model
 budgets tests/object/wide.model
 budgets tests/bench/models/rnn-1000.model -D steps=20
 budgets tests/run/recurrent.model
+budgets tests/bench/models/unet.model -D size=16 -D width=4
+# The least, two between and all: objects in one process, with dropout; their blocks are written to
+# the byte that was planned, and what they leave is the same. tests/full.sh: 20 budgets of every model.
+if [ -n "${GRADC_FULL:-}" ]; then
+    set -- --points 20 chargpt fashion resnet8 gpt2-small lstm unet
+else
+    set -- --points 4 unet lstm
+fi
+if python3 -c '' 2>/dev/null; then
+    python3 tests/bench/budgets.py --gradc "$gradc" --pairs 0 "$@" >"$scratch/table" 2>&1
+    verdict $? "budgets.py: $(cat "$scratch/table")"
+else
+    skip "20 budgets of a model: python3 is missing"
+fi
 check "scans of step and grad are cut" runs 2 min tests/run/recurrent.model
 # Nothing can be cut: 113 is a prime number, and micro-batches are no scan.
 check "a scan of 113 steps: 1 byte" proved 1 tests/run/recurrent.model -D steps=113

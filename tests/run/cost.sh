@@ -65,4 +65,83 @@ for bad in '{}' '[]' '3' '{"flops_per_ns": 50, "bytes_per_ns": -1, "call_ns": 5}
     says 1 "error[E0615]: $scratch/bad.json: " plan examples/digits.model --cost "$scratch/bad.json"
 done
 
+# ---- measured: each kernel, here -------------------------------------------------------
+
+model=examples/digits.model
+times=$scratch/times.json
+
+# The file has every kernel once, and a second build asks for no other and gives the same bytes.
+"$gradc" build $model --cpu baseline --threads 1 --cost measured --cost-file "$times" \
+    --budget min -o "$scratch/a.o" --emit plan="$scratch/a.plan" >"$scratch/text" 2>&1
+verdict $? "build --cost measured: $(cat "$scratch/text")"
+cp "$times" "$scratch/first.json"
+"$gradc" build $model --cpu baseline --threads 1 --cost measured --cost-file "$times" \
+    --budget min -o "$scratch/b.o" --emit plan="$scratch/b.plan" >"$scratch/text" 2>&1 &&
+    cmp "$times" "$scratch/first.json" && cmp "$scratch/a.o" "$scratch/b.o" &&
+    cmp "$scratch/a.plan" "$scratch/b.plan"
+verdict $? "the same file gives other bytes: $(cat "$scratch/text")"
+grep -q "^times of steps: measured on .*, 1 thread, kept in $times" "$scratch/a.plan"
+verdict $? "the plan does not say where its times come from"
+[ "$(grep -c '"kernel": ' "$times")" -gt 5 ] &&
+    [ "$(grep -o '"kernel": "[^"]*"' "$times" | sort | uniq -d | wc -l)" -eq 0 ]
+verdict $? "kernels in $times: $(cat "$times")"
+
+# Times are those of the file: with 1,000 ns for each kernel, what a step takes is a thousand
+# times the steps that have one.
+sed 's/"ns": [0-9.e+]*/"ns": 1000/' "$times" >"$scratch/even.json"
+even=$(planned --cost measured --threads 1 --cost-file "$scratch/even.json" | sort -n | tail -n 1)
+steps=$("$gradc" plan $model --cpu baseline --entry step --json | sed '/"entry": "init"/,$d' |
+    grep -c '"label"')
+[ "$even" -eq $((1000 * steps)) ]
+verdict $? "$steps steps of 1,000 ns take $even ns"
+"$gradc" plan $model --cpu baseline --entry step --json --cost measured --threads 1 \
+    --cost-file "$scratch/even.json" | grep -q '"times": "measured on '
+verdict $? "the JSON does not say where its times come from"
+
+# Other lanes, another processor, another size: other kernels, which are added.
+says 0 "2 threads, kept in" plan $model --cpu baseline --cost measured --threads 2 --cost-file "$times"
+[ "$(grep -c '"threads": 2,' "$times")" -gt 5 ] && [ "$(grep -c '"threads": 1,' "$times")" -gt 5 ]
+verdict $? "$times has not both: $(cat "$times")"
+
+# No bit changes, whoever runs.
+"$gradc" run examples/chargpt.model -D batch=8 -D layers=2 --threads 1 --threads-max 1 --budget 70% \
+    --cost measured --seed 2 --step --grads-out "$scratch/g" >"$scratch/text" 2>&1
+verdict $? "run --cost measured: $(cat "$scratch/text")"
+cmp "$scratch/g" "$scratch/first"
+verdict $? "measured: other gradients"
+for command in test "bench --steps 1 --warmup 0"; do
+    # shellcheck disable=SC2086  # several words
+    says 0 "" $command $model --cpu baseline --budget 99% --threads 1 --cost measured \
+        --cost-file "$scratch/also.json"
+done
+# Loops by what their bodies take, halves, and a batch of micro-batches.
+for words in "tests/run/recurrent.model --budget 60%" "$model --precision bf16 --budget min" \
+    "tests/run/recurrent.model --budget min --allow-split"; do
+    # shellcheck disable=SC2086  # several words
+    says 0 "times of steps: measured on" plan $words --cost measured --threads 1
+done
+
+says 2 "--cost-file keeps what --cost measured" plan $model --cost-file "$times"
+says 2 "--threads is for --cost measured" plan $model --threads 2
+says 2 "can't be both" plan $model --cost measured --cost-file -
+says 1 "error[E0616]: kernels for the triple" build $model -o "$scratch/c.o" --cost measured \
+    --threads 1 --triple aarch64-linux-gnu
+sed 's/"measured_on": "[^"]*"/"measured_on": "a far machine"/' "$times" >"$scratch/far.json"
+says 0 "measured on a far machine, 1 thread" plan $model --cpu baseline --cost measured --threads 1 \
+    --cost-file "$scratch/far.json"
+says 1 "error[E0616]: $scratch/far.json: measured on a far machine" plan $model --cpu baseline \
+    --cost measured --threads 2 -D hidden=7 --cost-file "$scratch/far.json"
+printf 'model m {\n    input x : f32[549755813888]\n    param w : f32 = 2\n    output y = x * w\n    loss w\n}\n' >"$scratch/huge.model"
+says 4 "error[E0617]: timing " plan "$scratch/huge.model" --cost measured --threads 1
+head -c 300 "$times" >"$scratch/cut.json"
+says 1 "error[E0615]: $scratch/cut.json: line " plan $model --cost measured --cost-file "$scratch/cut.json"
+for bad in 's/"ns": [0-9.]*/"ns": -1/' 's/"ns": [0-9.]*/"ns": 1e400/' 's/"ns": [0-9.]*/"ns": "x"/' \
+    's/"kernel": "./"kernel": "/' 's/"kernel": "./"kernel": "Z/' 's/"threads": 1/"threads": 0/' \
+    's/"spread"/"spreads"/' 's/"name"/"names"/' 's/"kernels"/"kernel"/' 's/"measured_on"/"on"/' \
+    's/{"kernel.*/3,/' 's/^  \({.*}\),$/  \1, \1,/'; do
+    sed "$bad" "$times" >"$scratch/bad.json"
+    says 1 "error[E0615]: $scratch/bad.json: " plan $model --cost measured --cost-file "$scratch/bad.json"
+done
+says 3 "cannot write" plan $model --cost measured --threads 1 --cost-file "$scratch/no/where.json"
+
 total

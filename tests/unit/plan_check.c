@@ -480,6 +480,47 @@ static void runs_again_after_the_update(Plan *p)
     p->step[UPDATE].run = 1;
 }
 
+/* B and C lie in a part that may keep `bytes`; the reverse pass begins with AGAIN. */
+static void has_part(Plan *p, int64_t bytes)
+{
+    BudgetPart *part = NEW(&arena, BudgetPart);
+    Origin *origin = NEW(&arena, Origin);
+    *part = (BudgetPart){.at = NO_SPAN, .bytes = bytes};
+    *origin = (Origin){.span = NO_SPAN, .part = part};
+    p->value[B].origin = p->value[C].origin = origin;
+    p->step[AGAIN].reverse = p->step[BACK].reverse = p->step[CHECK].reverse = true;
+    plan_parts(p);
+}
+
+static void part_keeps_too_much(Plan *p)
+{
+    has_part(p, 1024 + 512 - 1);
+}
+
+static void part_keeps_more_than_it_says(Plan *p)
+{
+    has_part(p, 2000);
+    p->part[0].kept = 1024;
+}
+
+START_TEST(a_part_is_counted)
+{
+    Plan *p = good_plan();
+    has_part(p, 1024 + 512);
+    ck_assert_int_eq(p->n_parts, 1);
+    ck_assert_int_eq(p->part[0].kept, 1024 + 512);
+    ck_assert_ptr_null(plan_check(p, &arena));
+    p->step[MEAN].reverse = true; /* T too is read there, but is in no part */
+    plan_parts(p);
+    ck_assert_int_eq(p->part[0].kept, 1024 + 512);
+    p->step[BACK].reverse = false; /* then C waits for nothing */
+    p->step[MEAN].reverse = false;
+    plan_parts(p);
+    ck_assert_int_eq(p->part[0].kept, 1024);
+    ck_assert_ptr_null(plan_check(p, &arena));
+}
+END_TEST
+
 static const struct Broken {
     const char *name;
     void (*change)(Plan *p);
@@ -549,6 +590,8 @@ static const struct Broken {
     BROKEN(runs_again_after_a_change, "step 5 reads `w`, which step 4 has changed"),
     BROKEN(updates_twice, "step 5 stores `w`, which step 4 has changed"),
     BROKEN(runs_again_after_the_update, "step 7 runs again after the update has begun with step 6"),
+    BROKEN(part_keeps_too_much, "part 0 keeps 1536 bytes, and may keep 1535"),
+    BROKEN(part_keeps_more_than_it_says, "part 0 is said to keep 1024 bytes, and keeps 1536"),
 #undef BROKEN
 };
 
@@ -664,6 +707,7 @@ Suite *suite_plan_check(void)
     tcase_add_checked_fixture(c, start, stop);
     tcase_set_timeout(c, 120);
     tcase_add_test(c, a_good_plan_passes);
+    tcase_add_test(c, a_part_is_counted);
     tcase_add_loop_test(c, a_broken_plan_is_refused, 0, (int)(sizeof broken / sizeof *broken));
     tcase_add_test(c, moved_values_are_judged_as_by_pairs);
     suite_add_tcase(s, c);
