@@ -259,9 +259,9 @@ bool compile_program(Ctx *cx, const Options *o, Output *out)
     for (int e = 0; e < N_ENTRIES; e++) { /* order, live ranges, offsets      */
         if (c[e] == NULL)
             continue;
-        l[e] = lower_plan(cx, p, c[e], model_pinned(out->model), entry_name((EntryKind)e));
+        l[e] = lower_plan(cx, p, c[e], model_pinned(out->model), entry_name((EntryKind)e),
+                          o->cost);
         out->plan[e] = lower_plan_of(l[e]);
-        out->plan[e]->cost = o->cost;
     }
     if (!compile_within(cx, o, out)) /* steps that run again          */
         return false;

@@ -113,6 +113,7 @@ typedef struct Session {
     Loaded *loaded;
     const struct gradc_model *model;
     struct gradc_pool *pool;
+    struct gradc_store *store; /* of offloaded values; NULL: there are none */
     void *block, *handle;
     double compile_ms;
 } Session;

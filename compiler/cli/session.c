@@ -42,6 +42,25 @@ static int compile_session(Cli *c, Session *s)
     return status;
 }
 
+/* Where values are that the model, or --offload, keeps out of the block. */
+static int open_store(const Cli *c, Session *s, gradc_options *o)
+{
+    gradc_error e = {0};
+    const char *path = cli_value(c, OPT_OFFLOAD, "host");
+    bool host = strcmp(path, "host") == 0;
+    int64_t bytes = s->model->offload_bytes;
+    int st = GRADC_OK;
+    if (bytes > 0)
+        st = host ? gradc_store_host(bytes, &s->store, &e)
+                  : gradc_store_file(path, bytes, &s->store, &e);
+    if (st != GRADC_OK) {
+        say("--offload: %s", e.text);
+        return st == GRADC_MEMORY ? EXIT_MEMORY : EXIT_FILE;
+    }
+    gradc_store_use(s->store, o);
+    return EXIT_OK;
+}
+
 /* Compiles s->source, and makes a handle. */
 static int open_compiled(Cli *c, Session *s, int64_t threads)
 {
@@ -60,6 +79,9 @@ static int open_compiled(Cli *c, Session *s, int64_t threads)
         }
         gradc_pool_use(s->pool, &o);
     }
+    int status_of_store = open_store(c, s, &o);
+    if (status_of_store != EXIT_OK)
+        return status_of_store;
     s->block = gradc_alloc(s->model->arena_bytes, s->model->arena_align);
     if (s->block == NULL) {
         say("no memory for the %lld bytes of the model", (long long)s->model->arena_bytes);
@@ -113,6 +135,7 @@ int session_failed(const Session *s, const char *what, int status)
 void session_close(Session *s)
 {
     gradc_pool_close(s->pool);
+    gradc_store_close(s->store);
     gradc_free(s->block);
     if (s->loaded != NULL)
         cpu_unload(s->loaded);

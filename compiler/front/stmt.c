@@ -150,15 +150,15 @@ bool unpack(Build *b, const Names *names, const Value *v, Span span)
 }
 
 /* Nodes that were there before, too; storage is kept anyway. */
-static void keep_value(Build *b, const Value *v)
+static void keep_value(Build *b, const Value *v, Memory memory)
 {
     for (int i = 0; value_is_items(v) && i < v->n; i++)
-        keep_value(b, v->item[i]);
+        keep_value(b, v->item[i], memory);
     if (v->kind != VALUE_TENSOR || optab[op_of(v->graph, v->ref)]->kind == OP_SOURCE)
         return;
     Node *n = &v->graph->node.at[v->ref];
     Origin o = *n->origin;
-    o.memory = MEMORY_KEEP;
+    o.memory = memory;
     n->origin = origin_find(b->m, o);
 }
 
@@ -170,8 +170,8 @@ static void exec_bind(Build *b, const Stmt *s)
         b->memory = s->bind.memory;
     const Value *v = eval(b, s->bind.value);
     b->memory = outer;
-    if (s->bind.memory == MEMORY_KEEP)
-        keep_value(b, v);
+    if (s->bind.memory == MEMORY_KEEP || s->bind.memory == MEMORY_OFFLOAD)
+        keep_value(b, v, s->bind.memory);
     assign(b, &s->bind.target, v, all);
 }
 
@@ -434,21 +434,13 @@ static void exec_update(Build *b, const Stmt *s)
 static void not_obeyed(Build *b, const Stmt *s, const char *word)
 {
     Diag *d = diag_warning(b->cx, E0602, user_span(b, s->span), "`%s` has no effect yet", word);
-    diag_help(b->cx, d, "`recompute` before a binding, and --budget for the block, are obeyed");
-}
-
-static void check_memory(Build *b, const Stmt *s)
-{
-    if (s->kind == STMT_BUDGET)
-        not_obeyed(b, s, "budget");
-    else if (s->bind.memory == MEMORY_OFFLOAD)
-        not_obeyed(b, s, "offload");
+    diag_help(b->cx, d, "words before a binding, and --budget for the block, are obeyed");
 }
 
 static bool exec_stmt(Build *b, const Stmt *s)
 {
-    if (s->kind == STMT_BIND || s->kind == STMT_BUDGET)
-        check_memory(b, s);
+    if (s->kind == STMT_BUDGET)
+        not_obeyed(b, s, "budget");
     switch (s->kind) {
     case STMT_CONST:
         exec_const(b, s);

@@ -2,6 +2,8 @@
  * made on the way is scratch in the arena of the text. */
 #include "report.h"
 
+#include "offload.h"
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -292,13 +294,15 @@ static void put_largest(const Ctx *cx, const Plan *p, Text *to)
     }
 }
 
-const CostModel cost_time = {.flops = 50, .bytes = 20, .call = 50};
-const CostModel cost_flops = {.flops = 1};
+const CostModel cost_time = {.flops = 50, .bytes = 20, .call = 50, .store = STORE_HOST_RATE};
+const CostModel cost_flops = {.flops = 1, .store = STORE_HOST_RATE};
 
 /* A loop takes what its steps do: each of them calls, and moves bytes while nothing computes. */
 static double step_cost(const CostModel *m, const PlanStep *s)
 {
     double compute = s->flops / m->flops, move = m->bytes > 0 ? s->bytes_moved / m->bytes : 0;
+    if (s->kind != STEP_RUN)
+        return 0;
     if (s->body == NULL)
         return (compute > move ? compute : move) + m->call;
     double each = 0;
@@ -320,7 +324,7 @@ int64_t plan_cost(const Plan *p, bool with_again)
     for (int32_t s = 0; s < p->n_steps; s++)
         if (with_again || p->step[s].run == 0)
             sum += plan_step_cost(p, &p->step[s]);
-    return sum;
+    return sum + (with_again ? (int64_t)offload_transfers(p, NULL).waited : 0);
 }
 
 static int32_t again(const Plan *p)
@@ -378,6 +382,9 @@ void plan_print(const Ctx *cx, const Plan *p, bool schedule, Text *to)
                  text_or(p->step[p->peak_step].label, "?"), human(a, p->live_peak),
                  exact(a, p->live_peak), exact(a, p->peak - p->live_peak));
     put_budget(p, to);
+    const char *offloaded = offload_text(p, a);
+    if (offloaded != NULL)
+        text_add(to, "%s\n", offloaded);
     if (schedule) {
         put_schedule(p, to);
         put_lifetimes(p, to);
