@@ -262,6 +262,7 @@ bool compile_program(Ctx *cx, const Options *o, Output *out)
         l[e] = lower_plan(cx, p, c[e], model_pinned(out->model), entry_name((EntryKind)e),
                           o->cost);
         out->plan[e] = lower_plan_of(l[e]);
+        out->plan[e]->may_offload = o->offload;
     }
     if (!compile_within(cx, o, out)) /* steps that run again          */
         return false;

@@ -7,6 +7,8 @@
 
 #include "../compile.h"
 
+struct gradc_store; /* of libgradc */
+
 /* Exit status. */
 enum {
     EXIT_OK = 0,
@@ -65,6 +67,13 @@ bool parse_bytes(const char *s, int64_t *bytes);
 
 /* --cost: time, flops, or a file of `doctor --calibrate`; an exit status after a message. */
 int cli_cost(Cli *c);
+
+/* --offload and --offload-rate, which is part of the cost; an exit status after a message.
+ * requires: cli_cost(). */
+int cli_offload(Cli *c);
+bool offload_is_host(const Cli *c);
+/* The store that --offload asks for; an exit status after a message. */
+int offload_open(const Cli *c, int64_t bytes, struct gradc_store **out);
 
 /* --budget ("min", "80%", "512MiB"; BUDGET_NONE if it is not given) and --plan-effort;
  * EXIT_USAGE after a message. */

@@ -85,6 +85,8 @@ int read_options(Cli *c)
     if (o->allow_split && !cli_has(c, OPT_BUDGET))
         return usage_error(c, "--allow-split is for a --budget, and there is none");
     status = cli_cost(c);
+    if (status == EXIT_OK)
+        status = cli_offload(c);
     return status == EXIT_OK ? cli_budget(c, &o->budget, &o->effort) : status;
 }
 

@@ -45,20 +45,10 @@ static int compile_session(Cli *c, Session *s)
 /* Where values are that the model, or --offload, keeps out of the block. */
 static int open_store(const Cli *c, Session *s, gradc_options *o)
 {
-    gradc_error e = {0};
-    const char *path = cli_value(c, OPT_OFFLOAD, "host");
-    bool host = strcmp(path, "host") == 0;
     int64_t bytes = s->model->offload_bytes;
-    int st = GRADC_OK;
-    if (bytes > 0)
-        st = host ? gradc_store_host(bytes, &s->store, &e)
-                  : gradc_store_file(path, bytes, &s->store, &e);
-    if (st != GRADC_OK) {
-        say("--offload: %s", e.text);
-        return st == GRADC_MEMORY ? EXIT_MEMORY : EXIT_FILE;
-    }
+    int status = bytes > 0 ? offload_open(c, bytes, &s->store) : EXIT_OK;
     gradc_store_use(s->store, o);
-    return EXIT_OK;
+    return status;
 }
 
 /* Compiles s->source, and makes a handle. */

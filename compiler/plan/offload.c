@@ -51,7 +51,7 @@ static bool stores(const PlanStep *s, int32_t v)
 double offload_duration(const Plan *p, int32_t value)
 {
     const CostModel *m = p->cost != NULL ? p->cost : &cost_time;
-    return (double)p->value[value].bytes / m->store;
+    return TRANSFER_NS + (double)p->value[value].bytes / m->store;
 }
 
 static double *times_of(const Plan *p, Arena *arena)
@@ -79,7 +79,7 @@ static int32_t first_change(const Plan *p)
 
 /* ---- what the model asks ------------------------------------------------------------- */
 
-static PlanStep transfer(const Plan *p, StepKind kind, int32_t value)
+PlanStep offload_step(const Plan *p, StepKind kind, int32_t value)
 {
     static const char *const what[] = {
         [STEP_OUT] = "write out", [STEP_IN] = "read in", [STEP_WAIT] = "wait for"};
@@ -132,7 +132,7 @@ bool offload_asked(Plan *p)
     for (int32_t s = 0; s < p->n_steps; s++) {
         for (int32_t v = 0; v < p->n_values; v++)
             if (before[v] == s)
-                made[m++] = transfer(p, STEP_IN, v);
+                made[m++] = offload_step(p, STEP_IN, v);
         made[m++] = p->step[s];
     }
     p->step = made;
@@ -242,7 +242,7 @@ static void place_exits(Moving *m, Stay **y, double slow)
 
 static void make(Moving *m, StepKind kind, int32_t value)
 {
-    PlanStep s = transfer(m->p, kind, value);
+    PlanStep s = offload_step(m->p, kind, value);
     vec_push(m->arena, &m->made, s);
 }
 

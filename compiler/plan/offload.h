@@ -11,6 +11,9 @@
 
 #include "plan.h"
 
+/* A transfer of the value, or a wait for it. */
+PlanStep offload_step(const Plan *p, StepKind kind, int32_t value);
+
 /* Puts a STEP_IN before the first use in the reverse pass of each value with PlanValue.offload,
  * where that follows its longest time without a use. requires: steps that store it once.
  * gives: false, and nothing has changed, if there is no such value. */
@@ -24,7 +27,8 @@ bool offload_asked(Plan *p);
  *        plan_place_effort()'s. */
 void offload_place(Plan *p, int64_t limit, int64_t work);
 
-/* ns that a transfer of the value takes. */
+/* ns that a transfer of the value takes; waking up who makes it is most of a small one. */
+enum { TRANSFER_NS = 5000 };
 double offload_duration(const Plan *p, int32_t value);
 
 /* What transfers cost, by that model. */

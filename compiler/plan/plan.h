@@ -129,6 +129,7 @@ typedef struct Plan {
     int64_t peak;      /* bytes of the block that the entry needs */
     int32_t peak_step; /* the first step at which live_peak is reached */
     int64_t store_bytes; /* that offloaded values take outside of the block */
+    bool may_offload;    /* within a budget, whatever the model says */
     PlanBudget budget;
     const CostModel *cost; /* NULL: cost_time */
 } Plan;

@@ -364,12 +364,14 @@ static void put_budget(const Plan *p, Text *to)
                  b->levels > 0 && n == 0 ? "; " : "", b->parts, n > 0 ? "; " : "");
     if (n > 0)
         text_add(to, "%d steps run again to save memory", n);
+    else if (b->levels == 0 && b->parts == 0 && extra > 0)
+        text_add(to, "what is offloaded has to be waited for");
     if (extra > 0)
         text_add(to, ": +%.2f %% of time, as predicted", percent(extra, once));
     if (extra > 0 && b->tried)
         text_add(to, "; less than +%.2f %% is proved impossible%s", percent(b->bound, once),
                  b->has_parts ? " with whole values" : "");
-    text_add(to, b->levels > 0 || b->parts > 0 || n > 0 ? "\n" : "");
+    text_add(to, b->levels > 0 || b->parts > 0 || n > 0 || extra > 0 ? "\n" : "");
 }
 
 void plan_print(const Ctx *cx, const Plan *p, bool schedule, Text *to)
