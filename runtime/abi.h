@@ -124,7 +124,7 @@ typedef struct gradc_model {
     int (*read)(const void *g, int32_t tensor, void *row_major, size_t bytes);
     int (*write)(void *g, int32_t tensor, const void *row_major, size_t bytes);
     const char *(*error)(const void *g);
-    int64_t offload_bytes; /* that the store must hold; 0: nothing is offloaded */
+    int64_t offload_bytes;                 /* that the store must hold; 0: nothing is offloaded */
     int64_t offload_out[2], offload_in[2]; /* bytes that one call of step [0] and of grad [1]
                                               writes to it, and reads */
 } gradc_model;

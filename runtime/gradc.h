@@ -158,9 +158,9 @@ typedef struct gradc_store_calls {
 
 /* A store serves one handle, as long as that is in use. `bytes` is NAME_OFFLOAD_BYTES. *out is NULL
  * on failure.
- * file:  `path` is made, with no more rights than the owner's, and loses its name at once: its bytes
- *        are gone with the store, however the program ends. A file that is there is refused.
- * fails: GRADC_BAD_ARGUMENT, GRADC_BAD_ABI, GRADC_MEMORY (also: no thread), GRADC_IO. */
+ * file:  `path` is made, with no more rights than the owner's, and loses its name at once: its
+ * bytes are gone with the store, however the program ends. A file that is there is refused. fails:
+ * GRADC_BAD_ARGUMENT, GRADC_BAD_ABI, GRADC_MEMORY (also: no thread), GRADC_IO. */
 GRADC_API int gradc_store_open(const gradc_store_calls *calls, gradc_store **out, gradc_error *e);
 GRADC_API int gradc_store_host(int64_t bytes, gradc_store **out, gradc_error *e);
 GRADC_API int gradc_store_file(const char *path, int64_t bytes, gradc_store **out, gradc_error *e);

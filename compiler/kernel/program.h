@@ -50,7 +50,7 @@ typedef struct Operand {
 
 typedef enum CallKind {
     CALL_KERNEL,
-    CALL_LOOP, /* body, count times; each Operand inside sees the index at this depth */
+    CALL_LOOP,  /* body, count times; each Operand inside sees the index at this depth */
     CALL_GUARD, /* if element 0 of the flag buffer (bool) is false, the body is skipped */
     CALL_OUT,   /* begins to copy op[0]'s buffer to byte `store` of the store */
     CALL_IN,    /* begins to copy it from there */
@@ -90,12 +90,12 @@ typedef struct Entry {
     Call *call;
     int32_t n_results; /* loss, outputs, metrics, in the order of Program.result */
     Result *result;
-    int64_t peak_bytes; /* highest end of any live byte, over the whole block */
-    int64_t lane_bytes; /* scratch of one lane, by the target */
-    int64_t store_bytes; /* outside of the block, for what is offloaded */
+    int64_t peak_bytes;          /* highest end of any live byte, over the whole block */
+    int64_t lane_bytes;          /* scratch of one lane, by the target */
+    int64_t store_bytes;         /* outside of the block, for what is offloaded */
     int64_t out_bytes, in_bytes; /* that one call writes there, and reads */
-    bool updates;       /* writes parameters: has a finite flag */
-    int32_t finite;     /* buffer of that flag, or -1 */
+    bool updates;                /* writes parameters: has a finite flag */
+    int32_t finite;              /* buffer of that flag, or -1 */
 } Entry;
 
 typedef struct Input {

@@ -60,7 +60,8 @@ static bool check_numbers(Check *c)
     const Plan *p = c->p;
     if (p->n_values < 0 || p->n_steps < 0 || p->n_ranges < 0)
         return check_fail(c, "the plan has a negative number of values, steps or ranges");
-    if (!sane(p->base) || !sane(p->store_bytes) || !sane(p->lane_bytes) || !sane(p->peak) || p->threads_max < 0 ||
+    if (!sane(p->base) || !sane(p->store_bytes) || !sane(p->lane_bytes) || !sane(p->peak) ||
+        p->threads_max < 0 ||
         (p->lane_bytes > 0 && p->threads_max > TOO_MANY_BYTES / p->lane_bytes))
         return check_fail(c, "base, lanes or peak of the plan are no sizes");
     return true;

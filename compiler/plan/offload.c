@@ -323,15 +323,31 @@ static bool is_better(const Plan *q, double slow, const Plan *best, int64_t limi
     return q->peak <= limit && (waits < least || (waits == least && slow > 1));
 }
 
+/* Where nothing else is asked, three quarters of what leaving can save are saved. */
+static int64_t limit_of(const Plan *p, const Plan *tight, int64_t work)
+{
+    Plan stays = *p;
+    VEC(PlanStep) step = {0};
+    for (int32_t s = 0; s < p->n_steps; s++)
+        if (p->step[s].kind == STEP_RUN)
+            vec_push(p->arena, &step, p->step[s]);
+    stays.step = step.at;
+    stays.n_steps = step.n;
+    plan_liveness(&stays);
+    plan_place_effort(&stays, work);
+    int64_t saved = stays.peak - tight->peak;
+    return saved > 0 ? tight->peak + saved / 4 : tight->peak;
+}
+
 void offload_place(Plan *p, int64_t limit, int64_t work)
 {
-    static const double slow[] = {1, 2, 4, 0.5, 0};
+    static const double slow[] = {0, 0.5, 1, 2, 4};
     enum { WAYS = sizeof slow / sizeof *slow };
     Plan way[WAYS], *best = NULL;
-    for (int i = limit < 0 ? WAYS - 1 : 0; i < WAYS; i++) {
+    for (int i = 0; i < (limit < 0 ? 1 : WAYS); i++) {
         way[i] = moved(p, slow[i], work);
         if (limit == 0)
-            limit = way[i].peak;
+            limit = limit_of(p, &way[0], work);
         if (is_better(&way[i], slow[i], best, limit))
             best = &way[i];
     }

@@ -49,21 +49,31 @@ Transfers offload_transfers(const Plan *p, double *waited)
     return t;
 }
 
+bool plan_offloads(const Plan *p, int32_t value)
+{
+    for (int32_t s = 0; p->store_bytes > 0 && s < p->n_steps; s++)
+        if (p->step[s].kind == STEP_OUT && p->step[s].read[0] == value)
+            return true;
+    return false;
+}
+
 const char *offload_text(const Plan *p, Arena *a)
 {
     Transfers t = offload_transfers(p, NULL);
     if (t.out_bytes == 0)
         return NULL;
-    return arena_printf(a,
-                        "offloaded: %lld bytes go out and %lld come in, which takes %.2f us; %.2f us of "
-                        "that are waited for, as predicted",
-                        (long long)t.out_bytes, (long long)t.in_bytes, t.busy / 1000,
-                        t.waited / 1000);
+    return arena_printf(
+        a,
+        "offloaded: %lld bytes go out and %lld come in, which takes %.2f us; %.2f us of "
+        "that are waited for, as predicted",
+        (long long)t.out_bytes, (long long)t.in_bytes, t.busy / 1000, t.waited / 1000);
 }
 
 const char *offload_value_text(const Plan *p, int32_t value, Arena *a)
 {
     int32_t n = 0, out = -1, first = -1;
+    if (p->store_bytes == 0)
+        return NULL;
     double *waited = NEW_ARRAY(a, double, p->n_values);
     for (int32_t s = 0; s < p->n_steps; s++) {
         const PlanStep *step = &p->step[s];
@@ -77,9 +87,10 @@ const char *offload_value_text(const Plan *p, int32_t value, Arena *a)
     offload_transfers(p, waited);
     const char *times = n > 1 ? arena_printf(a, ", %d times in all", n) : "";
     const PlanValue *v = &p->value[value];
-    return arena_printf(
-        a,
-        "offloaded: with step %d its %lld bytes begin to go to byte %lld of the store, with step %d "
-        "to come back%s; a transfer takes %.2f us, and %.2f us are waited for",
-        out, (long long)v->bytes, (long long)v->store, first, times, offload_duration(p, value) / 1000, waited[value] / 1000);
+    return arena_printf(a,
+                        "offloaded: with step %d its %lld bytes begin to go to byte %lld of the "
+                        "store, with step %d "
+                        "to come back%s; a transfer takes %.2f us, and %.2f us are waited for",
+                        out, (long long)v->bytes, (long long)v->store, first, times,
+                        offload_duration(p, value) / 1000, waited[value] / 1000);
 }

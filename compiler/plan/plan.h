@@ -165,6 +165,9 @@ int64_t plan_cost(const Plan *p, bool with_again);
  * it is not though that was allowed; NULL: neither. */
 const char *plan_split_text(const Plan *p, Arena *a);
 
+/* Whether the value is out of the block for a while. */
+bool plan_offloads(const Plan *p, int32_t value);
+
 /* Text: schedule with lifetimes, peak by role, the ten largest values; the JSON
  * has all of it. Lines of origins are given where `cx` has their sources (NULL: none). */
 void plan_print(const Ctx *cx, const Plan *p, bool schedule, Text *to);

@@ -62,9 +62,9 @@ static int32_t count_steps(const Way *way, const Sequence *s)
     int32_t n = 0;
     for (int32_t i = 0; i < s->n; i++) {
         StepNode at = way->node[s->node[i]];
-        n += at.has                              ? way->w->once.step[at.step].n_writes
+        n += at.has                            ? way->w->once.step[at.step].n_writes
              : at.step == way->w->steps.update ? way->w->once.n_steps - at.step
-                                                 : 1;
+                                               : 1;
     }
     return n;
 }

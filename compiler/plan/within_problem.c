@@ -171,14 +171,29 @@ static bool has_result(const Steps *st, int32_t s)
     return false;
 }
 
+/* Of the step's values that are read. */
+static int64_t used_bytes(const Steps *st, int32_t s)
+{
+    const PlanStep *step = &st->p->step[s];
+    int64_t bytes = 0;
+    for (int32_t i = 0; i < step->n_writes; i++)
+        bytes += st->used[step->write[i]] ? bytes_of(st, step->write[i]) : 0;
+    return bytes;
+}
+
+enum { SMALL = 64 }; /* so many times less than the largest is not worth a transfer */
+
 void steps_may_leave(Steps *st, double dear, double price, Arena *out)
 {
+    int64_t most = 0;
     st->leaves = NEW_ARRAY(out, bool, st->p->n_steps);
     st->price = price;
+    for (int32_t s = 0; s < st->update; s++)
+        most = used_bytes(st, s) > most ? used_bytes(st, s) : most;
     for (int32_t s = 0; s < st->update; s++) {
         double cost = (double)plan_step_cost(st->p, &st->p->step[s]), move = moving_time(st, s);
-        st->leaves[s] = move > 0 && move <= dear * cost && !changes_pinned(st, s) &&
-                        !is_kept(st, s) && !has_result(st, s);
+        st->leaves[s] = used_bytes(st, s) > most / SMALL && move <= dear * cost &&
+                        !changes_pinned(st, s) && !is_kept(st, s) && !has_result(st, s);
     }
 }
 

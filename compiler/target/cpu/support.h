@@ -13,7 +13,7 @@ enum {
     HANDLE_THREADS = 12,
     HANDLE_FOR = 16,
     HANDLE_CONTEXT = 24,
-    HANDLE_LAST = 32, /* i64: 1 after a successful grad */
+    HANDLE_LAST = 32,    /* i64: 1 after a successful grad */
     HANDLE_OFFLOAD = 40, /* the caller's gradc_offload, or NULL */
     HANDLE_FAILED = 56,  /* i32: what its functions returned, if not 0 */
     HANDLE_TEXT = 64
