@@ -327,6 +327,8 @@ static bool is_better(const Plan *q, double slow, const Plan *best, int64_t limi
 static int64_t limit_of(const Plan *p, const Plan *tight, int64_t work)
 {
     Plan stays = *p;
+    stays.value = NEW_ARRAY(p->arena, PlanValue, p->n_values);
+    memcpy(stays.value, p->value, sizeof *p->value * (size_t)p->n_values);
     VEC(PlanStep) step = {0};
     for (int32_t s = 0; s < p->n_steps; s++)
         if (p->step[s].kind == STEP_RUN)

@@ -142,6 +142,8 @@ static Plan plain(const Plan *p)
     Plan q = *p;
     if (p->plain == NULL || p->plain == p->step)
         return q;
+    q.value = NEW_ARRAY(p->arena, PlanValue, p->n_values);
+    memcpy(q.value, p->value, sizeof *q.value * (size_t)p->n_values);
     q.step = NEW_ARRAY(p->arena, PlanStep, p->n_plain);
     memcpy(q.step, p->plain, sizeof *q.step * (size_t)p->n_plain);
     q.n_steps = p->n_plain;

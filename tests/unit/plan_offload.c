@@ -399,6 +399,8 @@ START_TEST(a_budget_may_offload)
                 stay(p);
             Within *w = within_open(p, EFFORT_DEFAULT, &a);
             least[may] = within_least(w);
+            const char *first = plan_check(p, &a); /* which stays, where there is no need */
+            ck_assert_msg(first == NULL, "seed %d: %s", (int)seed, first);
             budget = budget > 0 ? budget : (least[may] + p->peak) / 2;
             fits[may] = within_plan(w, budget);
             if (fits[may]) {
