@@ -395,7 +395,11 @@ const char support_calls[] =
     "  br i1 $OFFLOADS, label %homeless, label %ok\n"
     "abi:\n"
     "  %size = load i64, ptr %o\n"
-    "  %short = icmp ult i64 %size, 40\n"
+    "  %less = icmp ult i64 %size, 40\n" /* 40: without a store */
+    "  %past = icmp ugt i64 %size, 40\n"
+    "  %before = icmp ult i64 %size, 48\n"
+    "  %between = and i1 %past, %before\n"
+    "  %short = or i1 %less, %between\n"
     "  br i1 %short, label %other, label %version\n"
     "version:\n"
     "  %ap = getelementptr i8, ptr %o, i64 8\n"
