@@ -253,6 +253,20 @@ static void document_results(Program *p, const Model *m)
         p->result.at[i].doc = model_result_doc(m, p->result.at[i].name);
 }
 
+/* What the model offloads, and no reverse pass reads. */
+static void say_not_offloaded(Ctx *cx, const Plan *p)
+{
+    for (int32_t v = 0; v < p->n_values; v++) {
+        const PlanValue *value = &p->value[v];
+        if (value->offload && !value->reverse && !plan_offloads(p, v))
+            diag_warning(cx, E0602, value->origin->span,
+                         "`offload` has no effect here: no reverse pass reads the value later");
+    }
+    for (int32_t s = 0; s < p->n_steps; s++)
+        if (p->step[s].body != NULL && p->step[s].body->store_bytes > 0)
+            say_not_offloaded(cx, p->step[s].body);
+}
+
 bool compile_program(Ctx *cx, const Options *o, Output *out)
 {
     const Target *target = target_find(o->target.target);
@@ -277,9 +291,9 @@ bool compile_program(Ctx *cx, const Options *o, Output *out)
     for (int e = 0; e < N_ENTRIES; e++) { /* order, live ranges, offsets      */
         if (c[e] == NULL)
             continue;
-        l[e] = lower_plan(cx, p, c[e], model_pinned(out->model), entry_name((EntryKind)e));
+        l[e] = lower_plan(cx, p, c[e], model_pinned(out->model), entry_name((EntryKind)e), o->cost);
         out->plan[e] = lower_plan_of(l[e]);
-        out->plan[e]->cost = o->cost;
+        out->plan[e]->may_offload = o->offload;
     }
     bool changed = false;
     if (!compile_parts(cx, out, &changed)) /* parts that keep more than they may */
@@ -292,6 +306,9 @@ bool compile_program(Ctx *cx, const Options *o, Output *out)
         if (l[e] != NULL)
             lower_calls(l[e]); /* steps -> calls                   */
     lower_finish(p);
+    const Plan *trains = out->plan[out->plan[ENTRY_STEP] != NULL ? ENTRY_STEP : ENTRY_GRAD];
+    if (trains != NULL)
+        say_not_offloaded(cx, trains);
     document_results(p, out->model);
     return cx->n_errors == 0;
 }

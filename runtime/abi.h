@@ -30,7 +30,9 @@ enum {
     GRADC_IO = 9,           /* a file operation failed */
     GRADC_FORMAT = 10,      /* a file is not what it should be */
     GRADC_MEMORY = 11,      /* no memory */
-    GRADC_MISMATCH = 12     /* a file and a model disagree: names, shapes, hash */
+    GRADC_MISMATCH = 12,    /* a file and a model disagree: names, shapes, hash */
+    GRADC_OFFLOAD = 13      /* offloaded values: no place for them, or a transfer failed and
+                               nothing was changed */
 };
 
 enum { GRADC_F32, GRADC_F64, GRADC_F16, GRADC_BF16, GRADC_I32, GRADC_I64, GRADC_U8, GRADC_BOOL };
@@ -68,6 +70,21 @@ typedef struct gradc_tensor {
 typedef void (*gradc_body)(void *arg, int64_t index, int32_t lane);
 typedef void (*gradc_parallel_for)(void *context, int64_t count, gradc_body body, void *arg);
 
+/* A store outside of the block, for an object that offloads values (NAME_OFFLOAD_BYTES): they are
+ * there from the forward to the reverse pass of one call. `write` begins to copy n bytes to byte
+ * `at` of the store, `read` begins to copy them from there, and both return at once: the bytes of
+ * the block are left alone until `wait` with the same `at` has returned. Transfers take effect in
+ * the order in which they begin; wait(context, -1) waits for all of them. Nonzero is a failure,
+ * which ends the call with GRADC_OFFLOAD. All three are called by the thread that calls the
+ * model. libgradc has this ready: gradc_store. */
+typedef struct gradc_offload {
+    size_t struct_size; /* sizeof(gradc_offload) of the caller */
+    void *context;
+    int (*write)(void *context, int64_t at, const void *bytes, int64_t n);
+    int (*read)(void *context, int64_t at, void *bytes, int64_t n);
+    int (*wait)(void *context, int64_t at);
+} gradc_offload;
+
 typedef struct gradc_options {
     size_t struct_size;              /* sizeof(gradc_options) of the caller */
     uint32_t abi;                    /* GRADC_ABI of the caller */
@@ -75,6 +92,7 @@ typedef struct gradc_options {
     uint64_t seed;                   /* initialisers and random draws */
     gradc_parallel_for parallel_for; /* NULL: serial */
     void *context;
+    const gradc_offload *offload; /* lives as long as the handle; NULL: there is none */
 } gradc_options;
 
 /* Inputs and outputs of any model. The typed NAME_inputs and NAME_outputs have
@@ -106,6 +124,9 @@ typedef struct gradc_model {
     int (*read)(const void *g, int32_t tensor, void *row_major, size_t bytes);
     int (*write)(void *g, int32_t tensor, const void *row_major, size_t bytes);
     const char *(*error)(const void *g);
+    int64_t offload_bytes;                 /* that the store must hold; 0: nothing is offloaded */
+    int64_t offload_out[2], offload_in[2]; /* bytes that one call of step [0] and of grad [1]
+                                              writes to it, and reads */
 } gradc_model;
 
 #ifdef __cplusplus

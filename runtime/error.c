@@ -21,6 +21,7 @@ const char *gradc_strerror(int status)
         [GRADC_FORMAT] = "a file is not what it should be",
         [GRADC_MEMORY] = "no memory",
         [GRADC_MISMATCH] = "a file and a model disagree",
+        [GRADC_OFFLOAD] = "offloaded values have no place, or could not be moved",
     };
     int known = (int)(sizeof words / sizeof words[0]);
     return status >= 0 && status < known ? words[status] : "not a status of gradc";

@@ -3,6 +3,7 @@
  * The object that gradc emits opens no file and starts no thread. This library does:
  *
  *   pool         threads for gradc_options.parallel_for
+ *   store        memory, a file or functions of yours for gradc_options.offload
  *   safetensors  files of named tensors, in and out
  *   weights      a model's parameters, by name, in and out
  *   checkpoint   a whole training state in one file: complete or absent
@@ -127,6 +128,56 @@ GRADC_API void gradc_pool_use(gradc_pool *pool, gradc_options *o);
  * A call while the pool is busy (from inside a body, or by another thread) and a call in a child
  * after fork() run all of it at once on the calling thread, as lane 0. count <= 0 does nothing. */
 GRADC_API void gradc_pool_parallel_for(void *pool, int64_t count, gradc_body body, void *arg);
+
+/* ------------------------------------------------------------------------------------------------
+ * Offloaded values
+ *
+ * Where the header of a model has a NAME_OFFLOAD_BYTES, its init needs a store: values wait there
+ * from the forward to the reverse pass. A thread of the store copies them, one after another, while
+ * the model computes.
+ *
+ *     gradc_store *store;
+ *     if (gradc_store_host(NAME_OFFLOAD_BYTES, &store, &err) != GRADC_OK) ...
+ *     gradc_store_use(store, &o);
+ *     ... init, steps; then, when no handle uses it any more:
+ *     gradc_store_close(store);
+ */
+
+typedef struct gradc_store gradc_store;
+
+/* A store of your own. Both are called by one thread, which is not yours, return when all n bytes
+ * are moved, and give 0, or another number, which ends the step with GRADC_OFFLOAD and is named in
+ * NAME_error. What is read has been written before; there is no order beyond that, and `at` is a
+ * multiple of 64 below NAME_OFFLOAD_BYTES. */
+typedef struct gradc_store_calls {
+    size_t struct_size;
+    void *context;
+    int (*read)(void *context, int64_t at, void *bytes, int64_t n);
+    int (*write)(void *context, int64_t at, const void *bytes, int64_t n);
+} gradc_store_calls;
+
+/* A store serves one handle, as long as that is in use. `bytes` is NAME_OFFLOAD_BYTES. *out is NULL
+ * on failure.
+ * file:  `path` is made, with no more rights than the owner's, and loses its name at once: its
+ * bytes are gone with the store, however the program ends. A file that is there is refused. fails:
+ * GRADC_BAD_ARGUMENT, GRADC_BAD_ABI, GRADC_MEMORY (also: no thread), GRADC_IO. */
+GRADC_API int gradc_store_open(const gradc_store_calls *calls, gradc_store **out, gradc_error *e);
+GRADC_API int gradc_store_host(int64_t bytes, gradc_store **out, gradc_error *e);
+GRADC_API int gradc_store_file(const char *path, int64_t bytes, gradc_store **out, gradc_error *e);
+
+/* Ends the thread, and frees everything. NULL is allowed. */
+GRADC_API void gradc_store_close(gradc_store *store);
+
+/* Sets `offload` of `o` to this store. NULL store: none. */
+GRADC_API void gradc_store_use(gradc_store *store, gradc_options *o);
+
+/* Since the store was opened. After a step `written` and `read` have grown by the figures of the
+ * plan, gradc_model.offload_out and .offload_in; of transfer_s, waited_s could not be hidden. */
+typedef struct gradc_store_counts {
+    int64_t written, read;       /* bytes moved without a failure */
+    double transfer_s, waited_s; /* within read and write; by the model, for them */
+} gradc_store_counts;
+GRADC_API void gradc_store_count(gradc_store *store, gradc_store_counts *counts);
 
 /* ------------------------------------------------------------------------------------------------
  * Arrays in memory

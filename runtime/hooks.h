@@ -17,6 +17,9 @@ typedef struct FileOps {
     int (*open)(const char *path, int flags, mode_t mode);
     ssize_t (*read)(int fd, void *bytes, size_t n);
     ssize_t (*write)(int fd, const void *bytes, size_t n);
+    ssize_t (*pread)(int fd, void *bytes, size_t n, off_t at);
+    ssize_t (*pwrite)(int fd, const void *bytes, size_t n, off_t at);
+    int (*reserve)(int fd, off_t at, off_t n); /* gives an error number */
     int (*fstat)(int fd, struct stat *st);
     int (*lstat)(const char *path, struct stat *st);
     int (*fchmod)(int fd, mode_t mode);

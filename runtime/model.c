@@ -7,12 +7,13 @@ int gr_model_check(const gradc_model *m, const void *g, gradc_error *e)
 {
     if (m == NULL || g == NULL)
         return gr_fail(e, GRADC_BAD_ARGUMENT, "no model or no handle given");
-    if (m->abi != GRADC_ABI || m->struct_size < sizeof *m)
+    size_t least = offsetof(gradc_model, offload_bytes); /* objects before there was offloading */
+    if (m->abi != GRADC_ABI || m->struct_size < least)
         return gr_fail(e, GRADC_BAD_ABI,
                        "the model's object has ABI %lu (table of %lu bytes), this library %d "
                        "(%lu bytes)",
                        (unsigned long)m->abi, (unsigned long)m->struct_size, GRADC_ABI,
-                       (unsigned long)sizeof *m);
+                       (unsigned long)least);
     if (m->name == NULL || m->hash == NULL || m->version == NULL || m->read == NULL ||
         m->write == NULL || m->error == NULL || m->n_tensors < 0 ||
         (m->n_tensors > 0 && m->tensors == NULL))

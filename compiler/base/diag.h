@@ -31,7 +31,7 @@ typedef enum Memory {
     MEMORY_PLANNED,
     MEMORY_KEEP,      /* stored from the forward to the reverse pass */
     MEMORY_RECOMPUTE, /* all that the binding computes is computed again in the reverse pass */
-    MEMORY_OFFLOAD,
+    MEMORY_OFFLOAD,   /* as keep, and out of the block until the reverse pass reads it */
     /* By replay(): */
     MEMORY_AGAIN, /* the second computation */
     MEMORY_LATE,  /* what the reverse pass makes of it */
@@ -65,6 +65,12 @@ struct Origin {
 
 /* The same but for what is asked of it. */
 bool origin_same(const Origin *x, const Origin *y);
+
+/* It is computed once, and stored from the forward to the reverse pass. */
+static inline bool origin_is_kept(const Origin *o)
+{
+    return o != NULL && (o->memory == MEMORY_KEEP || o->memory == MEMORY_OFFLOAD);
+}
 
 typedef enum Code {
 #define CODE(id, title) id,

@@ -50,8 +50,28 @@ static EntryFn *longest_entry(const Session *s)
     return s->model->step != NULL ? s->model->step : s->model->grad;
 }
 
-static void print_all(const Cli *c, const Session *s, int64_t threads, const Times *step,
-                      const Times *forward)
+/* What the steps have moved, beside what their plan says. */
+static void print_transfers(const Session *s, int64_t calls, bool json)
+{
+    const gradc_model *m = s->model;
+    gradc_store_counts n;
+    if (s->store == NULL)
+        return;
+    gradc_store_count(s->store, &n);
+    int grad = m->step == NULL;
+    double hidden = n.transfer_s > 0 ? 100 * (1 - n.waited_s / n.transfer_s) : 100;
+    printf(json ? "\"offload\": {\"out\": %lld, \"in\": %lld, \"planned_out\": %lld, "
+                  "\"planned_in\": %lld, \"transfer_ms\": %.4f, \"waited_ms\": %.4f, "
+                  "\"hidden_percent\": %.1f}, "
+                : "offloaded    %lld bytes out, %lld in (planned: %lld, %lld), in %.4f ms; "
+                  "%.4f ms waited for: %.1f %% hidden\n",
+           (long long)(n.written / calls), (long long)(n.read / calls),
+           (long long)m->offload_out[grad], (long long)m->offload_in[grad],
+           n.transfer_s * 1e3 / (double)calls, n.waited_s * 1e3 / (double)calls, hidden);
+}
+
+static void print_all(const Cli *c, const Session *s, int64_t threads, int64_t calls,
+                      const Times *step, const Times *forward)
 {
     bool json = c->cx->json;
     if (json)
@@ -60,6 +80,7 @@ static void print_all(const Cli *c, const Session *s, int64_t threads, const Tim
     if (longest_entry(s) != NULL)
         print_times(s->model->step != NULL ? "step_ms" : "grad_ms", step, json);
     print_times("forward_ms", forward, json);
+    print_transfers(s, calls, json);
     const char *form = json ? "\"arena_bytes\": %lld, \"peak_rss_bytes\": %lld, "
                               "\"compile_ms\": %.1f, \"object_bytes\": %zu}\n"
                             : "arena        %lld bytes\npeak rss     %lld bytes\n"
@@ -90,7 +111,7 @@ static int bench(Cli *c, Session *s)
         st = time_entry(s, longest_entry(s), &in, &out, warmup, steps, &step);
     if (st != GRADC_OK)
         return session_failed(s, "bench", st);
-    print_all(c, s, threads, &step, &forward);
+    print_all(c, s, threads, warmup + steps, &step, &forward);
     return EXIT_OK;
 }
 

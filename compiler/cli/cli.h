@@ -7,6 +7,8 @@
 
 #include "../compile.h"
 
+struct gradc_store; /* of libgradc */
+
 /* Exit status. */
 enum {
     EXIT_OK = 0,
@@ -71,6 +73,13 @@ int cli_measured(Cli *c); /* --cost measured, with --cost-file */
 /* --threads, by default as many as there are cores, and at most 8; scratch for as many. */
 int cli_threads(Cli *c, int64_t *threads);
 
+/* --offload and --offload-rate, which is part of the cost; an exit status after a message.
+ * requires: cli_cost(). */
+int cli_offload(Cli *c);
+bool offload_is_host(const Cli *c);
+/* The store that --offload asks for; an exit status after a message. */
+int offload_open(const Cli *c, int64_t bytes, struct gradc_store **out);
+
 /* --budget ("min", "80%", "512MiB"; BUDGET_NONE if it is not given) and --plan-effort;
  * EXIT_USAGE after a message. */
 int cli_budget(const Cli *c, BudgetAsked *b, PlanEffort *effort);
@@ -118,6 +127,7 @@ typedef struct Session {
     Loaded *loaded;
     const struct gradc_model *model;
     struct gradc_pool *pool;
+    struct gradc_store *store; /* of offloaded values; NULL: there are none */
     void *block, *handle;
     double compile_ms;
 } Session;

@@ -27,6 +27,7 @@ static int read_cost(Cli *c, const char *path)
 {
     Arena *a = &c->cx->perm;
     CostModel *m = NEW(a, CostModel);
+    *m = cost_time;
     Text t;
     json_error_t error;
     text_init(&t, a);

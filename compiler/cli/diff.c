@@ -17,7 +17,7 @@ enum { MOST_BYTES = 1 << 30, MOST_ROWS = 40 };
 typedef struct Fate {
     const char *name, *role;
     int64_t bytes;
-    bool pinned;
+    bool pinned, offloaded;
     VEC(int64_t) step; /* from, to, from, to, ... */
     int32_t other;     /* in the other plan; -1: it is not there */
 } Fate;
@@ -90,6 +90,7 @@ static bool read_values(const Plans *p, const json_t *object, EntryPlan *to)
             !read_number(p, item, "bytes", INT64_MAX, &f.bytes))
             return false;
         f.pinned = json_is_true(json_object_get(item, "pinned"));
+        f.offloaded = json_object_get(item, "store") != NULL;
         vec_push(p->arena, &to->fate, f);
     }
     return true;
@@ -254,9 +255,10 @@ static bool put_fate(Text *t, const Fate *x, const Fate *y, Arena *arena)
         text_add(t, "  ~ %s, %s: %lld -> %lld bytes\n", f->name, f->role, (long long)x->bytes,
                  (long long)y->bytes);
     } else if (x->step.n != y->step.n || x->pinned != y->pinned) {
-        const char *what = y->step.n > x->step.n   ? "computed again"
-                           : y->step.n < x->step.n ? "kept"
-                                                   : "stored elsewhere";
+        const char *what = y->offloaded && !x->offloaded ? "offloaded"
+                           : y->step.n > x->step.n       ? "computed again"
+                           : y->step.n < x->step.n       ? "kept"
+                                                         : "stored elsewhere";
         text_add(t, "  ~ %s, %s, %lld bytes: %s; %s -> %s\n", f->name, f->role, (long long)f->bytes,
                  what, steps_of(x, arena), steps_of(y, arena));
     } else {

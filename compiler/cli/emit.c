@@ -85,6 +85,8 @@ int read_options(Cli *c)
     if (o->allow_split && !cli_has(c, OPT_BUDGET))
         return usage_error(c, "--allow-split is for a --budget, and there is none");
     status = cli_cost(c);
+    if (status == EXIT_OK)
+        status = cli_offload(c);
     return status == EXIT_OK ? cli_budget(c, &o->budget, &o->effort) : status;
 }
 
@@ -261,14 +263,20 @@ static void summary(const Cli *c, const Output *out, const char *object, double 
         return;
     if (c->cx->json) {
         printf("{\"model\": \"%s\", \"parameters\": %lld, \"arena_bytes\": %lld, "
-               "\"object_bytes\": %zu, \"kernels\": %d, \"compile_ms\": %.1f}\n",
+               "\"offload_bytes\": %lld, \"object_bytes\": %zu, \"kernels\": %d, "
+               "\"compile_ms\": %.1f}\n",
                p->name, (long long)parameter_count(p), (long long)p->arena_bytes,
-               out->object.n_bytes, out->object.n_kernels, ms);
+               (long long)p->store_bytes, out->object.n_bytes, out->object.n_kernels, ms);
         return;
     }
-    fprintf(stderr, "%s: %lld parameters, %lld bytes of memory, %d kernels, %zu bytes, %.0f ms\n",
-            object, (long long)parameter_count(p), (long long)p->arena_bytes, out->object.n_kernels,
-            out->object.n_bytes, ms);
+    const char *store =
+        p->store_bytes == 0
+            ? ""
+            : arena_printf(out->arena, ", %lld bytes of a store for what is offloaded",
+                           (long long)p->store_bytes);
+    fprintf(stderr, "%s: %lld parameters, %lld bytes of memory%s, %d kernels, %zu bytes, %.0f ms\n",
+            object, (long long)parameter_count(p), (long long)p->arena_bytes, store,
+            out->object.n_kernels, out->object.n_bytes, ms);
 }
 
 void say_split(const Cli *c, const Output *out)

@@ -85,12 +85,19 @@ static int refuse_others(const Cli *c)
         const char *name;
         int with;
     } limited[] = {
-        {OPT_PLACEMENT, "placement", PLACEMENT}, {OPT_CAPACITY, "capacity", PLACEMENT},
-        {OPT_PLAN_IN, "plan-in", PROBLEM},       {OPT_OUT, "output", PROBLEM | PLACEMENT},
-        {OPT_BUDGET, "budget", MODEL | PROBLEM}, {OPT_PARETO, "pareto", MODEL},
-        {OPT_FORMAT, "format", MODEL},           {OPT_ENTRY, "entry", MODEL},
-        {OPT_PROBLEM, "problem", PROBLEM},       {OPT_DEFINE, "define", MODEL},
+        {OPT_PLACEMENT, "placement", PLACEMENT},
+        {OPT_CAPACITY, "capacity", PLACEMENT},
+        {OPT_PLAN_IN, "plan-in", PROBLEM},
+        {OPT_OUT, "output", PROBLEM | PLACEMENT},
+        {OPT_BUDGET, "budget", MODEL | PROBLEM},
+        {OPT_PARETO, "pareto", MODEL},
+        {OPT_FORMAT, "format", MODEL},
+        {OPT_ENTRY, "entry", MODEL},
+        {OPT_PROBLEM, "problem", PROBLEM},
+        {OPT_DEFINE, "define", MODEL},
         {OPT_DEVICES, "devices", MODEL},
+        {OPT_OFFLOAD, "offload", MODEL},
+        {OPT_OFFLOAD_RATE, "offload-rate", MODEL},
     };
     int what = cli_has(c, OPT_DIFF)        ? DIFF
                : cli_has(c, OPT_PROBLEM)   ? PROBLEM

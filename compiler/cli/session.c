@@ -42,6 +42,15 @@ static int compile_session(Cli *c, Session *s)
     return status;
 }
 
+/* Where values are that the model, or --offload, keeps out of the block. */
+static int open_store(const Cli *c, Session *s, gradc_options *o)
+{
+    int64_t bytes = s->model->offload_bytes;
+    int status = bytes > 0 ? offload_open(c, bytes, &s->store) : EXIT_OK;
+    gradc_store_use(s->store, o);
+    return status;
+}
+
 /* Compiles s->source, and makes a handle. */
 static int open_compiled(Cli *c, Session *s, int64_t threads)
 {
@@ -60,6 +69,9 @@ static int open_compiled(Cli *c, Session *s, int64_t threads)
         }
         gradc_pool_use(s->pool, &o);
     }
+    int status_of_store = open_store(c, s, &o);
+    if (status_of_store != EXIT_OK)
+        return status_of_store;
     s->block = gradc_alloc(s->model->arena_bytes, s->model->arena_align);
     if (s->block == NULL) {
         say("no memory for the %lld bytes of the model", (long long)s->model->arena_bytes);
@@ -113,6 +125,7 @@ int session_failed(const Session *s, const char *what, int status)
 void session_close(Session *s)
 {
     gradc_pool_close(s->pool);
+    gradc_store_close(s->store);
     gradc_free(s->block);
     if (s->loaded != NULL)
         cpu_unload(s->loaded);

@@ -241,6 +241,7 @@ static int check_threads(Cli *c, Session *s, const Values *in, Arena *a, bool *s
             return EXIT_FILE;
         }
         gradc_pool_use(pool, &o);
+        gradc_store_use(s->store, &o);
         int st = m->init(s->block, (size_t)m->arena_bytes, &o, &s->handle);
         Values out = results_make(a, m);
         if (st == GRADC_OK)

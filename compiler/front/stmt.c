@@ -149,17 +149,19 @@ bool unpack(Build *b, const Names *names, const Value *v, Span span)
     return parts;
 }
 
-/* Nodes that were there before, too; storage is kept anyway. */
-static void keep_value(Build *b, const Value *v)
+/* Nodes that were there before, too; storage is kept anyway. Gives how many nodes it is. */
+static int keep_value(Build *b, const Value *v, Memory memory)
 {
+    int n = 0;
     for (int i = 0; value_is_items(v) && i < v->n; i++)
-        keep_value(b, v->item[i]);
+        n += keep_value(b, v->item[i], memory);
     if (v->kind != VALUE_TENSOR || optab[op_of(v->graph, v->ref)]->kind == OP_SOURCE)
-        return;
-    Node *n = &v->graph->node.at[v->ref];
-    Origin o = *n->origin;
-    o.memory = MEMORY_KEEP;
-    n->origin = origin_find(b->m, o);
+        return n;
+    Node *x = &v->graph->node.at[v->ref];
+    Origin o = *x->origin;
+    o.memory = memory;
+    x->origin = origin_find(b->m, o);
+    return n + 1;
 }
 
 static void exec_bind(Build *b, const Stmt *s)
@@ -170,8 +172,11 @@ static void exec_bind(Build *b, const Stmt *s)
         b->memory = s->bind.memory;
     const Value *v = eval(b, s->bind.value);
     b->memory = outer;
-    if (s->bind.memory == MEMORY_KEEP)
-        keep_value(b, v);
+    bool keep = s->bind.memory == MEMORY_KEEP || s->bind.memory == MEMORY_OFFLOAD;
+    int kept = keep ? keep_value(b, v, s->bind.memory) : 1;
+    if (kept == 0 && s->bind.memory == MEMORY_OFFLOAD && v->kind != VALUE_POISON)
+        diag_warning(b->cx, E0602, user_span(b, s->span),
+                     "`offload` has no effect: nothing is computed here");
     assign(b, &s->bind.target, v, all);
 }
 
@@ -431,14 +436,6 @@ static void exec_update(Build *b, const Stmt *s)
 /* ---- all ----------------------------------------------------------------- */
 
 /* What asks the planner for something that it can't do yet. */
-static void check_memory(Build *b, const Stmt *s)
-{
-    if (s->bind.memory != MEMORY_OFFLOAD)
-        return;
-    Diag *d = diag_warning(b->cx, E0602, user_span(b, s->span), "`offload` has no effect yet");
-    diag_help(b->cx, d, "`recompute` before a binding, and `budget` around a part, are obeyed");
-}
-
 /* The same part as in an earlier build: the n-th run of this statement in this call. */
 static BudgetPart *part_of(Build *b, Span at, int64_t bytes)
 {
@@ -480,8 +477,6 @@ static bool exec_budget(Build *b, const Stmt *s)
 
 static bool exec_stmt(Build *b, const Stmt *s)
 {
-    if (s->kind == STMT_BIND)
-        check_memory(b, s);
     switch (s->kind) {
     case STMT_CONST:
         exec_const(b, s);

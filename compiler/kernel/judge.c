@@ -4,6 +4,16 @@
 #include "interp.h"
 #include "program.h"
 
+/* A value in the store. A copy out is made as late as it may be, one in spoils the buffer first,
+ * so that who touches it in the meantime gives something else. */
+typedef struct Stored {
+    int64_t at; /* in the store of an entry; another one has other sizes there */
+    size_t bytes;
+    CallKind begun;
+    void *data;
+    double *tangent;
+} Stored;
+
 struct Judge {
     const Program *p;
     KMode mode;
@@ -15,6 +25,7 @@ struct Judge {
     int64_t *reads;   /* by input: leading elements that the entry reads */
     int64_t index[MAX_LOOP_DEPTH];
     bool holds_inputs;
+    VEC(Stored) stored;
 };
 
 /* ---- memory -------------------------------------------------------------------- */
@@ -313,6 +324,37 @@ static bool flag_is_set(const Judge *j, const Operand *o)
     return j->mode == K_EXACT ? *(uint8_t *)m.data != 0 : *(int64_t *)m.data != 0;
 }
 
+static Stored *stored_at(Judge *j, int64_t at, const Buffer *b, size_t each)
+{
+    for (int i = 0; i < j->stored.n; i++)
+        if (j->stored.at[i].at == at && j->stored.at[i].bytes == (size_t)b->elems * each)
+            return &j->stored.at[i];
+    Stored s = {.at = at, .bytes = (size_t)b->elems * each};
+    s.data = arena_array(j->arena, (size_t)b->elems, each);
+    s.tangent = j->mode == K_DUAL ? NEW_ARRAY(j->arena, double, b->elems) : NULL;
+    vec_push(j->arena, &j->stored, s);
+    return &j->stored.at[j->stored.n - 1];
+}
+
+static void run_transfer(Judge *j, const Call *c)
+{
+    const Buffer *b = &j->p->buffer.at[c->op[0].buffer];
+    size_t each = j->mode == K_EXACT ? (size_t)dtype_bytes(b->dtype) : sizeof(double);
+    size_t bytes = (size_t)b->elems * each, dual = (size_t)b->elems * sizeof(double);
+    KMem m = operand(j, &c->op[0], b->elems);
+    Stored *s = stored_at(j, c->store, b, each);
+    if (c->kind != CALL_WAIT) {
+        s->begun = c->kind;
+        if (c->kind == CALL_IN)
+            memset(m.data, 0xff, bytes);
+        return;
+    }
+    bool out = s->begun == CALL_OUT;
+    memcpy(out ? s->data : m.data, out ? m.data : s->data, bytes);
+    if (m.tangent != NULL && s->tangent != NULL)
+        memcpy(out ? s->tangent : m.tangent, out ? m.tangent : s->tangent, dual);
+}
+
 static void run_calls(Judge *j, const Call *call, int32_t n, int depth)
 {
     for (const Call *c = call; c < call + n; c++) {
@@ -327,6 +369,11 @@ static void run_calls(Judge *j, const Call *call, int32_t n, int depth)
                 run_calls(j, c->body, c->n_body, depth + 1);
             }
             j->index[depth] = 0;
+            break;
+        case CALL_OUT:
+        case CALL_IN:
+        case CALL_WAIT:
+            run_transfer(j, c);
             break;
         case CALL_GUARD:
             if (flag_is_set(j, &c->flag))

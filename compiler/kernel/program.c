@@ -82,6 +82,12 @@ static void print_calls(const Program *p, const Call *call, int32_t n, int inden
                      c->label != NULL ? c->label : "");
             continue;
         }
+        if (c->kind == CALL_OUT || c->kind == CALL_IN || c->kind == CALL_WAIT) {
+            text_add(to, "%s ", c->kind == CALL_OUT ? "out" : c->kind == CALL_IN ? "in" : "wait");
+            print_operand(p, &c->op[0], to);
+            text_add(to, " at %lld of the store\n", (long long)c->store);
+            continue;
+        }
         if (c->kind == CALL_LOOP) {
             text_add(to, "loop t%d < %lld {\n", loops, (long long)c->count);
         } else {

@@ -50,8 +50,11 @@ typedef struct Operand {
 
 typedef enum CallKind {
     CALL_KERNEL,
-    CALL_LOOP, /* body, count times; each Operand inside sees the index at this depth */
-    CALL_GUARD /* if element 0 of the flag buffer (bool) is false, the body is skipped */
+    CALL_LOOP,  /* body, count times; each Operand inside sees the index at this depth */
+    CALL_GUARD, /* if element 0 of the flag buffer (bool) is false, the body is skipped */
+    CALL_OUT,   /* begins to copy op[0]'s buffer to byte `store` of the store */
+    CALL_IN,    /* begins to copy it from there */
+    CALL_WAIT   /* until that is done; nobody else touches the buffer meanwhile */
 } CallKind;
 
 typedef struct Call Call;
@@ -62,6 +65,7 @@ struct Call {
     Operand *op;
     int64_t count; /* CALL_LOOP */
     Operand flag;  /* CALL_GUARD */
+    int64_t store; /* CALL_OUT, CALL_IN, CALL_WAIT: where, which tells transfers apart */
     int32_t n_body;
     Call *body;
     const Origin *origin;
@@ -86,10 +90,12 @@ typedef struct Entry {
     Call *call;
     int32_t n_results; /* loss, outputs, metrics, in the order of Program.result */
     Result *result;
-    int64_t peak_bytes; /* highest end of any live byte, over the whole block */
-    int64_t lane_bytes; /* scratch of one lane, by the target */
-    bool updates;       /* writes parameters: has a finite flag */
-    int32_t finite;     /* buffer of that flag, or -1 */
+    int64_t peak_bytes;          /* highest end of any live byte, over the whole block */
+    int64_t lane_bytes;          /* scratch of one lane, by the target */
+    int64_t store_bytes;         /* outside of the block, for what is offloaded */
+    int64_t out_bytes, in_bytes; /* that one call writes there, and reads */
+    bool updates;                /* writes parameters: has a finite flag */
+    int32_t finite;              /* buffer of that flag, or -1 */
 } Entry;
 
 typedef struct Input {
@@ -127,6 +133,7 @@ typedef struct Program {
     VEC(Result) result;   /* loss, outputs, metrics: all that some entry gives */
     int64_t pinned_bytes; /* handle and pinned storage: [0, pinned_bytes) */
     int64_t arena_bytes;  /* maximum of the entries' peaks */
+    int64_t store_bytes;  /* ... and of what they need outside of the block */
     int64_t accumulate;   /* batches of a step */
     DType precision;      /* what f32 values that can be are stored as */
     double loss_scale;    /* of F16 */

@@ -90,7 +90,7 @@ static bool join(Search *s, Region *v, Ref r, int axis)
     const Origin *o = node(s->g, r)->origin;
     if (is_in(v, r))
         return true;
-    if ((o != NULL && o->memory == MEMORY_KEEP) || dim(s->g, r, axis) != v->extent)
+    if (origin_is_kept(o) || dim(s->g, r, axis) != v->extent)
         return false;
     v->axis[r] = axis;
     vec_push(s->a, &s->pending, r);

@@ -101,7 +101,7 @@ void force_kept(Build *b)
 {
     for (Ref r = 1; r < b->g->n_primal; r++) {
         const Origin *o = node(b->g, r)->origin;
-        if (o != NULL && (o->memory == MEMORY_KEEP || o->memory == MEMORY_STORED)) {
+        if (origin_is_kept(o) || (o != NULL && o->memory == MEMORY_STORED)) {
             Ref below = below_views(b->g, r);
             b->forced[below] = b->forced[below] || !ref_is_source(b->g, below);
         }

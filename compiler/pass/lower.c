@@ -188,15 +188,28 @@ static Ref finite_ref(const Graph *g)
     return NONE;
 }
 
+/* Adds up what goes out of the block, and what comes in. */
+static void count_moved(const Program *p, const Call *call, int32_t n, int64_t times, Entry *e)
+{
+    for (const Call *c = call; c < call + n; c++) {
+        if (c->kind == CALL_OUT || c->kind == CALL_IN)
+            *(c->kind == CALL_OUT ? &e->out_bytes : &e->in_bytes) +=
+                times * p->buffer.at[c->op[0].buffer].bytes;
+        count_moved(p, c->body, c->n_body, times * (c->kind == CALL_LOOP ? c->count : 1), e);
+    }
+}
+
 struct Lowered {
     Lowering lo;
     Level *level;
 };
 
-Lowered *lower_plan(Ctx *cx, Program *p, const Clusters *c, const Pinned *pin, const char *entry)
+Lowered *lower_plan(Ctx *cx, Program *p, const Clusters *c, const Pinned *pin, const char *entry,
+                    const CostModel *cost)
 {
     Lowered *l = NEW(p->arena, Lowered);
-    l->lo = (Lowering){.cx = cx, .p = p, .pin = pin, .arena = p->arena, .entry = entry};
+    l->lo =
+        (Lowering){.cx = cx, .p = p, .pin = pin, .arena = p->arena, .entry = entry, .cost = cost};
     l->level = level_new(&l->lo, NULL, c);
     level_slots(&l->lo, l->level);
     level_plan(&l->lo, l->level, entry_base(p));
@@ -223,6 +236,8 @@ void lower_calls(Lowered *lowered)
     level_emit(lo, l, &cs, finite);
     e.call = cs.at.at;
     e.n_calls = cs.at.n;
+    e.store_bytes = lo->store_bytes;
+    count_moved(p, e.call, e.n_calls, 1, &e);
     if (finite != NONE) {
         e.updates = true;
         e.finite = level_place(lo, l, finite).buffer;
@@ -237,4 +252,7 @@ void lower_finish(Program *p)
     for (int i = 0; i < p->entry.n; i++)
         if (p->entry.at[i].peak_bytes > p->arena_bytes)
             p->arena_bytes = p->entry.at[i].peak_bytes;
+    for (int i = 0; i < p->entry.n; i++)
+        if (p->entry.at[i].store_bytes > p->store_bytes)
+            p->store_bytes = p->entry.at[i].store_bytes;
 }

@@ -18,9 +18,11 @@ void lower_lanes(Program *p, int64_t lane_bytes, int32_t threads_max);
 /* An entry whose steps are planned, and whose calls are still to be made. */
 typedef struct Lowered Lowered;
 
-/* Plans one entry: each step once. Until lower_calls() another plan of the same steps may take
- * the place of *lower_plan_of(). */
-Lowered *lower_plan(Ctx *cx, Program *p, const Clusters *c, const Pinned *pin, const char *entry);
+/* Plans one entry: each step once, and what the model offloads out of the block meanwhile. Until
+ * lower_calls() another plan of the same steps may take the place of *lower_plan_of(). `cost` is
+ * that of the plan. */
+Lowered *lower_plan(Ctx *cx, Program *p, const Clusters *c, const Pinned *pin, const char *entry,
+                    const CostModel *cost);
 Plan *lower_plan_of(const Lowered *l);
 
 /* Appends the entry to the program, by its plan.

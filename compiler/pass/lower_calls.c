@@ -264,11 +264,32 @@ static void call_scan(Lowering *lo, Level *l, Calls *cs, const Group *gr, int st
     vec_push(lo->p->arena, &cs->at, c);
 }
 
+/* Each level has its own part of the store: what is around a loop may be there meanwhile. */
+static void call_transfer(Lowering *lo, Level *l, Calls *cs, const PlanStep *s)
+{
+    static const CallKind kind[] = {
+        [STEP_OUT] = CALL_OUT, [STEP_IN] = CALL_IN, [STEP_WAIT] = CALL_WAIT};
+    int32_t v = s->kind == STEP_IN ? s->write[0] : s->read[0];
+    if (l->store < 0) {
+        l->store = lo->store_bytes;
+        lo->store_bytes += l->plan->store_bytes;
+    }
+    Call c = {.kind = kind[s->kind], .n_ops = 1, .origin = s->origin, .label = s->label};
+    c.op = NEW_ARRAY(lo->p->arena, Operand, 1);
+    c.op[0].buffer = l->buffer_of[v];
+    c.store = l->store + l->plan->value[v].store;
+    vec_push(lo->p->arena, &cs->at, c);
+}
+
 static void emit_step(Lowering *lo, Level *l, Calls *cs, int step)
 {
     const PlanStep *s = &l->plan->step[step];
-    const Group *gr = &l->c->group.at[s->group];
     open_ranges(l, step);
+    if (s->kind != STEP_RUN) {
+        call_transfer(lo, l, cs, s);
+        return;
+    }
+    const Group *gr = &l->c->group.at[s->group];
     if (gr->kind == GROUP_SCAN)
         call_scan(lo, l, cs, gr, step);
     else

@@ -19,6 +19,7 @@ typedef struct Level {
     const Graph *g;
     int depth;
     int64_t offset; /* of this level's values in the block: a body's workspace */
+    int64_t store;  /* of those that are offloaded, in the store; -1: not yet known */
     Place *place;   /* by Ref: at the step that is emitted */
     Plan *plan;
     int32_t *value;        /* by Ref: PlanValue, or -1 */
@@ -40,6 +41,8 @@ typedef struct Lowering {
     const Pinned *pin;
     Arena *arena;
     const char *entry;
+    const CostModel *cost;
+    int64_t store_bytes; /* of the levels that have their place in the store */
 } Lowering;
 
 typedef struct Calls {

@@ -1,5 +1,7 @@
 /* Values and steps of a graph, for the planner: what each step reads, writes, and may
  * write over. */
+#include "../plan/offload.h"
+#include "../plan/place.h"
 #include "lower_level.h"
 
 Level *level_new(Lowering *lo, Level *outer, const Clusters *c)
@@ -10,6 +12,7 @@ Level *level_new(Lowering *lo, Level *outer, const Clusters *c)
     l->c = c;
     l->g = c->g;
     l->depth = outer == NULL ? 0 : outer->depth + 1;
+    l->store = -1;
     l->place = NEW_ARRAY(lo->arena, Place, n);
     l->value = NEW_ARRAY(lo->arena, int32_t, n);
     l->result_of = NEW_ARRAY(lo->arena, Ref, n);
@@ -64,19 +67,31 @@ static const char *value_name(Lowering *lo, const Level *l, Ref r, const Root *r
                         : arena_printf(lo->arena, "%s:%s.%u", path, op, r);
 }
 
+/* What is asked of the value; of what a scan stacks up, what is asked of it in the body. */
+static const Origin *asked_of(const Level *l, Ref r)
+{
+    const Origin *o = node(l->g, r)->origin;
+    if (op_of(l->g, r) != OP_pick || origin_is_kept(o))
+        return o;
+    const Graph *body = attr(l->g, arg(l->g, r, 0), SCAN_BODY)->body;
+    const Root *root = result_root(body, (int)attr(l->g, r, 0)->i);
+    return root == NULL ? o : node(body, root->ref)->origin;
+}
+
 static void make_value(Lowering *lo, Level *l, Ref r)
 {
     if (l->value[r] >= 0 || l->result_of[r] != 0)
         return;
     /* A body's results are read after its last step, too. */
     const Root *root = root_of(l->g, r);
-    const Origin *o = node(l->g, r)->origin;
+    const Origin *o = node(l->g, r)->origin, *asked = asked_of(l, r);
     PlanValue v = {.name = value_name(lo, l, r, root),
                    .role = role_of(root),
                    .bytes = type_bytes(type_of(l->g, r)),
                    .offset = -1,
                    .to_end = root != NULL,
-                   .kept = o != NULL && o->memory == MEMORY_KEEP,
+                   .kept = origin_is_kept(asked),
+                   .offload = asked != NULL && asked->memory == MEMORY_OFFLOAD,
                    .reverse = l->g->n_primal != 0 && r >= l->g->n_primal,
                    .node = r,
                    .origin = o};
@@ -319,6 +334,7 @@ void level_plan(Lowering *lo, Level *l, int64_t base)
     l->plan = p;
     p->arena = lo->arena;
     p->entry = lo->entry;
+    p->cost = lo->cost;
     p->base = base;
     p->threads_max = lo->p->threads_max;
     p->n_steps = l->c->order.n;
@@ -335,8 +351,14 @@ void level_plan(Lowering *lo, Level *l, int64_t base)
         make_step(lo, l, i);
     p->n_values = l->values.n;
     p->value = l->values.at;
-    plan_liveness(p);
-    plan_place(p);
+    p->plain = p->step;
+    p->n_plain = p->n_steps;
+    if (offload_asked(p)) {
+        offload_place(p, 0, PLACE_WORK);
+    } else {
+        plan_liveness(p);
+        plan_place(p);
+    }
     if (l->outer != NULL)
         check_plan(lo, p);
 }

@@ -263,7 +263,7 @@ static void in_f32(Level *l, Ref r)
 static void round_off(Level *l, Ref r, Ref made)
 {
     const Origin *o = node(l->to, made)->origin;
-    if (o != NULL && o->memory == MEMORY_KEEP)
+    if (origin_is_kept(o))
         ask(l->to, made, MEMORY_PLANNED);
     l->to->origin = o;
     Ref rounded = g_cast(l->to, l->half, made);

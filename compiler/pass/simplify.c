@@ -246,7 +246,7 @@ static Ref rewrite(Walk *w, const Node *n)
         return r;
     }
     w->changed = true;
-    if (asked_of(n) == MEMORY_KEEP)
+    if (origin_is_kept(n->origin))
         g->node.at[s].origin = n->origin;
     if (r == (Ref)g->node.n - 1)
         take_back(w, r);

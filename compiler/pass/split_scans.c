@@ -114,8 +114,7 @@ static void build_scan(Graph *g, const Whole *w, const Ref *arg, Scan is, int le
 static bool keeps(const Graph *body)
 {
     for (Ref r = 1; r < (Ref)body->node.n; r++) {
-        const Origin *o = node(body, r)->origin;
-        if (o != NULL && o->memory == MEMORY_KEEP)
+        if (origin_is_kept(node(body, r)->origin))
             return true;
         if (op_of(body, r) == OP_scan && keeps(attr(body, r, SCAN_BODY)->body))
             return true;

@@ -174,7 +174,7 @@ static void add_cotangent(Sweep *s, Ref x, Ref d)
 /* What is asked of a value is not asked of its cotangent. */
 static const Origin *cotangent_origin(Sweep *s, const Origin *o)
 {
-    if (o == NULL || o->memory != MEMORY_KEEP)
+    if (!origin_is_kept(o))
         return o;
     Origin *plain = NEW(&s->cx->perm, Origin);
     *plain = *o;

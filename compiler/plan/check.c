@@ -225,6 +225,9 @@ static bool run_step(Check *c, int32_t s, int32_t frees)
                           c->update);
     if (step->guarded && c->update < 0)
         c->update = s;
+    c->changed = c->changed || step->guarded;
+    if (!check_begin_transfer(c, s))
+        return false;
     for (int32_t i = 0; i < step->n_reads; i++)
         if (!read_value(c, s, step->read[i]))
             return false;
@@ -233,6 +236,8 @@ static bool run_step(Check *c, int32_t s, int32_t frees)
             return false;
     if (step->workspace > 0 &&
         !claim(c, s, workspace_of(s), step->workspace_offset, step->workspace))
+        return false;
+    if (!check_end_transfer(c, s))
         return false;
     count_stores(c, s, false);
     measure(c, s);
@@ -393,7 +398,7 @@ static bool replay_all(Check *c)
     if (!check_form(c))
         return false;
     start(c);
-    return replay(c) && check_results(c) && check_ranges(c) && check_peak(c);
+    return replay(c) && check_all_over(c) && check_results(c) && check_ranges(c) && check_peak(c);
 }
 
 int64_t plan_check_part(const Plan *p, const BudgetPart *part, Arena *scratch, const char **error)

@@ -14,6 +14,14 @@ typedef struct Track {
     bool late;    /* the reverse pass reads it */
 } Track;
 
+/* What is known of a value that leaves the block. */
+typedef struct Away {
+    bool leaving, entering; /* a transfer of it has begun, and has not been waited for */
+    bool is_out;            /* all of it is in the store */
+    bool came;              /* it has begun to come in */
+    int32_t range;          /* that of the last transfer */
+} Away;
+
 typedef struct Check {
     const Plan *p;
     Arena *arena;
@@ -27,6 +35,8 @@ typedef struct Check {
     int32_t *writer;   /* by value that is a place: the value stored there last, or -1 */
     int32_t *written;  /* by value that is a place: the step of that store */
     Track *track;      /* by range */
+    Away *away;        /* by value */
+    bool changed;      /* a step has written pinned storage, or might have */
     int32_t update;    /* the first guarded step, or -1 */
     int64_t live, live_peak;
     int32_t peak_step;
@@ -61,5 +71,13 @@ static inline int32_t workspace_of(int32_t step)
 /* All that can be said of a plan without running it: indices, sizes, alignment,
  * bounds, pinned storage. gives: c->end, c->place_of. */
 bool check_form(Check *c);
+
+/* check_transfer.c. The form of transfers, and where values are in the store. */
+bool check_transfers(Check *c);
+/* Before the reads of step s, and after its writes. */
+bool check_begin_transfer(Check *c, int32_t s);
+bool check_end_transfer(Check *c, int32_t s);
+/* When all steps have run. */
+bool check_all_over(Check *c);
 
 #endif

@@ -60,7 +60,8 @@ static bool check_numbers(Check *c)
     const Plan *p = c->p;
     if (p->n_values < 0 || p->n_steps < 0 || p->n_ranges < 0)
         return check_fail(c, "the plan has a negative number of values, steps or ranges");
-    if (!sane(p->base) || !sane(p->lane_bytes) || !sane(p->peak) || p->threads_max < 0 ||
+    if (!sane(p->base) || !sane(p->store_bytes) || !sane(p->lane_bytes) || !sane(p->peak) ||
+        p->threads_max < 0 ||
         (p->lane_bytes > 0 && p->threads_max > TOO_MANY_BYTES / p->lane_bytes))
         return check_fail(c, "base, lanes or peak of the plan are no sizes");
     return true;
@@ -71,7 +72,7 @@ static bool check_values(Check *c)
     const Plan *p = c->p;
     for (int32_t v = 0; v < p->n_values; v++) {
         const PlanValue *value = &p->value[v];
-        if (!sane(value->bytes))
+        if (!sane(value->bytes) || !sane(value->store))
             return check_fail(c, "`%s` has %lld bytes", check_name(c, v), (long long)value->bytes);
         if (value->pinned && value->bytes > 0 &&
             (value->offset < 0 || value->offset > p->base - value->bytes))
@@ -234,5 +235,5 @@ static bool check_pinned(Check *c)
 bool check_form(Check *c)
 {
     return check_numbers(c) && check_values(c) && check_pinned(c) && check_steps(c) &&
-           check_lanes(c) && check_places(c);
+           check_transfers(c) && check_lanes(c) && check_places(c);
 }

@@ -28,7 +28,8 @@ static int64_t most_bytes(const Check *c, const BudgetPart *part)
     for (int32_t s = 0; s < p->n_steps; s++) {
         if (p->step[s].reverse && reverse < 0)
             reverse = s;
-        if (!p->step[s].reverse && !p->step[s].guarded && p->step[s].run == 0)
+        if (p->step[s].kind == STEP_RUN && !p->step[s].reverse && !p->step[s].guarded &&
+            p->step[s].run == 0)
             forward = s;
     }
     if (reverse < 0)

@@ -8,7 +8,7 @@ typedef struct Turn {
 
 static bool is_forward(const PlanStep *s)
 {
-    return !s->reverse && !s->guarded;
+    return s->kind == STEP_RUN && !s->reverse && !s->guarded;
 }
 
 static Turn find_turn(const Plan *p)

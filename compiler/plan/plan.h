@@ -4,7 +4,8 @@
  * each a run of a group, decides which stored values share storage, and places
  * all of them in the one block. A value may be stored by several steps (computed
  * again), each store opening a live range of its own: recomputation is a scheduling
- * fact. within.c makes plans that run steps again, others store each value once.
+ * fact. within.c makes plans that run steps again, others store each value once. A value that
+ * goes out of the block and comes in again has two live ranges, too: offload.h.
  *
  * Nothing here sees a Graph or a Kernel: a plan can be made and checked from a file. */
 #ifndef GRADC_PLAN_PLAN_H
@@ -22,8 +23,10 @@ typedef struct PlanValue {
     int64_t offset; /* pinned: given; else an output of place() */
     bool to_end;    /* a result that is read after the last step */
     bool kept;      /* the model says so: it is never computed again */
+    bool offload;   /* the model says so: it is out of the block until the reverse pass */
     bool reverse;   /* of the reverse pass */
     uint32_t node;  /* of the graph that was planned, for who knows it; 0: none */
+    int64_t store;  /* of a value that goes out: where it is meanwhile, in bytes */
     const Origin *origin;
 } PlanValue;
 
@@ -41,7 +44,18 @@ typedef struct PlanInPlace {
     int32_t read, write; /* values */
 } PlanInPlace;
 
+/* A transfer is begun by a step, and is over with a later one: the bytes of its value are read
+ * (STEP_OUT) or written (STEP_IN) by somebody else until then. Transfers run one after another,
+ * in the order in which they begin. */
+typedef enum StepKind {
+    STEP_RUN, /* of a group */
+    STEP_OUT, /* begins to copy read[0] out of the block */
+    STEP_IN,  /* begins to copy write[0] into it again */
+    STEP_WAIT /* until the transfer of read[0] that has begun last is over */
+} StepKind;
+
 typedef struct PlanStep {
+    StepKind kind;
     const char *label; /* "h.3.attn.c_attn: contract" */
     int32_t group;     /* into the clusters, or -1 */
     uint32_t node;     /* what it is about, likewise */
@@ -96,7 +110,12 @@ typedef struct CostModel {
     double call;         /* ns */
     double work;         /* in a ns; 0: flops are all there is, and all are alike */
     const char *from;    /* who says so: "measured on ..."; NULL: the default */
+    double store;        /* bytes in a ns, into the store of offloaded values or out of it */
 } CostModel;
+
+/* The same everywhere: of memory outside of the block, and of a file. */
+#define STORE_HOST_RATE 8.0
+#define STORE_FILE_RATE 1.0
 
 /* A machine that is the same everywhere, so that plans do not depend on where they are made. Its
  * rates are to one another as those of kernels that were timed: loops of all kinds (draws, exp,
@@ -110,7 +129,9 @@ typedef struct Plan {
     const char *entry;
     int32_t n_values, n_steps, n_ranges;
     PlanValue *value;
-    PlanStep *step; /* in execution order */
+    PlanStep *step;        /* in execution order */
+    const PlanStep *plain; /* what it was made of: each step once, no transfers */
+    int32_t n_plain;
     PlanRange *range;
     int64_t base; /* first byte after the handle and pinned storage */
     int64_t threads_max;
@@ -120,6 +141,8 @@ typedef struct Plan {
     int64_t live_peak; /* most bytes live at a step, whatever their place; with base and lanes */
     int64_t peak;      /* bytes of the block that the entry needs */
     int32_t peak_step; /* the first step at which live_peak is reached */
+    int64_t store_bytes; /* that offloaded values take outside of the block */
+    bool may_offload;    /* within a budget, whatever the model says */
     PlanBudget budget;
     const CostModel *cost; /* NULL: cost_time */
     int32_t n_parts;
@@ -167,14 +190,17 @@ static inline bool part_has(const BudgetPart *part, const BudgetPart *inner)
  * what is live at that step; p->peak less live_peak are holes. */
 void plan_by_role(const Plan *p, int32_t step, int64_t bytes[N_ROLES]);
 
-/* What a step is predicted to take, in nanoseconds of the plan's machine; and all steps, with
- * those that run again or without. */
+/* What a step is predicted to take, in nanoseconds of the plan's machine; and all steps: with
+ * those that run again and the time that is waited for transfers, or without. */
 int64_t plan_step_cost(const Plan *p, const PlanStep *s);
 int64_t plan_cost(const Plan *p, bool with_again);
 
 /* "the batch of 64 is taken as 4 micro-batches of 16: +3.00 % of time instead of +20.00 %", or why
  * it is not though that was allowed; NULL: neither. */
 const char *plan_split_text(const Plan *p, Arena *a);
+
+/* Whether the value is out of the block for a while. */
+bool plan_offloads(const Plan *p, int32_t value);
 
 /* Text: schedule with lifetimes, peak by role, the ten largest values; the JSON
  * has all of it. Lines of origins are given where `cx` has their sources (NULL: none). */

@@ -1,6 +1,8 @@
 /* Why a plan stores a value, in a sentence: who reads it, what the alternative would cost. */
 #include "report.h"
 
+#include "offload.h"
+
 /* Steps that read (or write) a value. */
 typedef struct Uses {
     int n;
@@ -20,7 +22,8 @@ static Uses uses_of(const Plan *p, int32_t v, bool writes, int32_t from, int32_t
     Uses u = {0};
     for (int32_t s = from; s <= to; s++) {
         const PlanStep *step = &p->step[s];
-        if (!is_in(writes ? step->write : step->read, writes ? step->n_writes : step->n_reads, v))
+        if (step->kind != STEP_RUN ||
+            !is_in(writes ? step->write : step->read, writes ? step->n_writes : step->n_reads, v))
             continue;
         u.first = u.n++ == 0 ? s : u.first;
         u.last = s;
@@ -46,7 +49,14 @@ static void put_uses(Text *t, const Plan *p, const Uses *u, const char *verb)
 /* Of not keeping it: its step once more, before its last reader. */
 static void put_price(Text *t, const Plan *p, const PlanRange *r, const Uses *u)
 {
-    if (p->value[r->value].kept)
+    const char *offloaded = offload_value_text(p, r->value, t->arena);
+    if (offloaded != NULL && p->step[r->from].kind == STEP_RUN)
+        text_add(t, "; %s", offloaded);
+    else if (offloaded != NULL)
+        return;
+    else if (p->value[r->value].offload)
+        text_add(t, "; it is not offloaded, for no reverse pass reads it later");
+    else if (p->value[r->value].kept)
         text_add(t, "; the model keeps it");
     else if (u->n > 0 && u->last > r->from + 1)
         text_add(t, "; to compute it again would take %.2f us",
@@ -63,6 +73,8 @@ const char *report_reason(const Plan *p, const PlanRange *r, Arena *arena)
     bool given = val->to_end && r->to == p->n_steps - 1;
     if (from->run > 0)
         text_add(&t, "it is computed again, for there is no room to keep it so long; ");
+    if (from->kind == STEP_IN)
+        text_add(&t, "it comes back from byte %lld of the store; ", (long long)val->store);
     if (given)
         text_add(&t, val->role == ROLE_ACTIVATION ? "it is asked for when the entry ends"
                                                   : "the caller reads it after the entry has run");

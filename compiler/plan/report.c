@@ -2,6 +2,8 @@
  * made on the way is scratch in the arena of the text. */
 #include "report.h"
 
+#include "offload.h"
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -292,12 +294,15 @@ static void put_largest(const Ctx *cx, const Plan *p, Text *to)
     }
 }
 
-const CostModel cost_time = {.flops = 50, .bytes = 20, .call = 50, .work = 35};
-const CostModel cost_flops = {.flops = 1, .from = "counted in flops"};
+const CostModel cost_time = {
+    .flops = 50, .bytes = 20, .call = 50, .work = 35, .store = STORE_HOST_RATE};
+const CostModel cost_flops = {.flops = 1, .from = "counted in flops", .store = STORE_HOST_RATE};
 
 /* A loop takes what its steps do: each of them calls, and moves bytes while nothing computes. */
 static double step_cost(const CostModel *m, const PlanStep *s)
 {
+    if (s->kind != STEP_RUN)
+        return 0;
     double compute = m->work > 0 ? s->chain / m->flops + s->work / m->work : s->flops / m->flops;
     double move = m->bytes > 0 ? s->bytes_moved / m->bytes : 0;
     if (s->ns > 0)
@@ -323,7 +328,7 @@ int64_t plan_cost(const Plan *p, bool with_again)
     for (int32_t s = 0; s < p->n_steps; s++)
         if (with_again || p->step[s].run == 0)
             sum += plan_step_cost(p, &p->step[s]);
-    return sum;
+    return sum + (with_again ? (int64_t)offload_transfers(p, NULL).waited : 0);
 }
 
 static int32_t again(const Plan *p)
@@ -363,12 +368,14 @@ static void put_budget(const Plan *p, Text *to)
                  b->levels > 0 && n == 0 ? "; " : "", b->parts, n > 0 ? "; " : "");
     if (n > 0)
         text_add(to, "%d steps run again to save memory", n);
+    else if (b->levels == 0 && b->parts == 0 && extra > 0)
+        text_add(to, "what is offloaded has to be waited for");
     if (extra > 0)
         text_add(to, ": +%.2f %% of time, as predicted", percent(extra, once));
     if (extra > 0 && b->tried)
         text_add(to, "; less than +%.2f %% is proved impossible%s", percent(b->bound, once),
                  b->has_parts ? " with whole values" : "");
-    text_add(to, b->levels > 0 || b->parts > 0 || n > 0 ? "\n" : "");
+    text_add(to, b->levels > 0 || b->parts > 0 || n > 0 || extra > 0 ? "\n" : "");
     if (p->cost != NULL && p->cost->from != NULL)
         text_add(to, "times of steps: %s\n", p->cost->from);
 }
@@ -399,6 +406,9 @@ void plan_print(const Ctx *cx, const Plan *p, bool schedule, Text *to)
                  exact(a, p->live_peak), exact(a, p->peak - p->live_peak));
     put_budget(p, to);
     put_parts(cx, p, to);
+    const char *offloaded = offload_text(p, a);
+    if (offloaded != NULL)
+        text_add(to, "%s\n", offloaded);
     if (schedule) {
         put_schedule(p, to);
         put_lifetimes(p, to);

@@ -1,6 +1,8 @@
 /* A plan as one JSON object: everything that is known of it, in a fixed order. */
 #include "report.h"
 
+#include "offload.h"
+
 #include <math.h>
 
 static void put_int(Text *to, const char *key, int64_t n)
@@ -51,9 +53,15 @@ static void put_roles(const Plan *p, Text *to)
 static void put_step(const Plan *p, int32_t s, int64_t live, Text *to)
 {
     const PlanStep *step = &p->step[s];
+    static const char *const transfer[] = {
+        [STEP_OUT] = "out", [STEP_IN] = "in", [STEP_WAIT] = "wait"};
     text_add(to, "    {");
     text_pair(to, "label", step->label);
     put_comma(to);
+    if (step->kind != STEP_RUN) {
+        text_pair(to, "transfer", transfer[step->kind]);
+        put_comma(to);
+    }
     put_int(to, "run", step->run);
     put_comma(to);
     put_int(to, "live", live);
@@ -106,6 +114,10 @@ static void put_value(const Ctx *cx, const Plan *p, int32_t v, Text *to)
     if (value->origin != NULL && value->origin->part != NULL) {
         put_comma(to);
         put_int(to, "part", value->origin->part->id);
+    }
+    if (plan_offloads(p, v)) {
+        put_comma(to);
+        put_int(to, "store", value->store);
     }
     text_add(to, "}");
 }
@@ -173,6 +185,24 @@ static void put_budget(const Plan *p, Text *to)
     }
 }
 
+/* Where values are offloaded: bytes, and the time that it takes. */
+static void put_transfers(const Plan *p, Text *to)
+{
+    Transfers t = offload_transfers(p, NULL);
+    if (t.out_bytes == 0)
+        return;
+    text_add(to, ",\n  ");
+    put_int(to, "store_bytes", p->store_bytes);
+    text_add(to, ",\n  ");
+    put_int(to, "out_bytes", t.out_bytes);
+    text_add(to, ",\n  ");
+    put_int(to, "in_bytes", t.in_bytes);
+    text_add(to, ",\n  ");
+    put_double(to, "transfer_ns", t.busy);
+    text_add(to, ",\n  ");
+    put_double(to, "waited_ns", t.waited);
+}
+
 static void put_head(const Plan *p, Text *to)
 {
     text_add(to, "{\n  ");
@@ -188,6 +218,7 @@ static void put_head(const Plan *p, Text *to)
         text_pair(to, "times", p->cost->from);
     }
     put_budget(p, to);
+    put_transfers(p, to);
     text_add(to, ",\n  ");
     put_int(to, "live_peak", p->live_peak);
     text_add(to, ",\n  ");

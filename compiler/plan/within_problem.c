@@ -1,5 +1,7 @@
 #include "within_problem.h"
 
+#include "offload.h"
+
 static int64_t block_bytes(int64_t bytes)
 {
     return align_up(bytes, BLOCK_ALIGN);
@@ -97,13 +99,14 @@ static ProblemNode node_of(const Steps *st, int32_t node)
     return n;
 }
 
-static void add_inputs(const Steps *st, ProblemMake *m, int32_t node)
+/* at: by step, the node that has its values; NULL: that of its number. */
+static void add_inputs(const Steps *st, ProblemMake *m, const int32_t *at, int32_t node)
 {
     for (int32_t s = node; s < end_of(st, node); s++)
         for (int32_t i = 0; i < st->p->step[s].n_reads; i++) {
             int32_t writer = st->writer[st->p->step[s].read[i]];
             if (writer >= 0 && writer < node)
-                problem_input(m, writer);
+                problem_input(m, at == NULL ? writer : at[writer]);
         }
 }
 
@@ -141,6 +144,81 @@ static int64_t own_bytes(const Steps *st, int32_t s)
     return bytes;
 }
 
+/* ---- what may leave the block ----------------------------------------------------- */
+
+static bool may_leave(const Steps *st, int32_t s)
+{
+    return st->leaves != NULL && s < st->update && st->leaves[s];
+}
+
+/* All of the step's values that are read: they go and come together. */
+static double moving_time(const Steps *st, int32_t s)
+{
+    const PlanStep *step = &st->p->step[s];
+    double time = 0;
+    for (int32_t i = 0; i < step->n_writes; i++)
+        if (st->used[step->write[i]] && st->p->value[step->write[i]].bytes > 0)
+            time += offload_duration(st->p, step->write[i]);
+    return time;
+}
+
+static bool has_result(const Steps *st, int32_t s)
+{
+    const PlanStep *step = &st->p->step[s];
+    for (int32_t i = 0; i < step->n_writes; i++)
+        if (st->p->value[step->write[i]].to_end)
+            return true;
+    return false;
+}
+
+/* Of the step's values that are read. */
+static int64_t used_bytes(const Steps *st, int32_t s)
+{
+    const PlanStep *step = &st->p->step[s];
+    int64_t bytes = 0;
+    for (int32_t i = 0; i < step->n_writes; i++)
+        bytes += st->used[step->write[i]] ? bytes_of(st, step->write[i]) : 0;
+    return bytes;
+}
+
+enum { SMALL = 64 }; /* so many times less than the largest is not worth a transfer */
+
+void steps_may_leave(Steps *st, double dear, double price, Arena *out)
+{
+    int64_t most = 0;
+    st->leaves = NEW_ARRAY(out, bool, st->p->n_steps);
+    st->price = price;
+    for (int32_t s = 0; s < st->update; s++)
+        most = used_bytes(st, s) > most ? used_bytes(st, s) : most;
+    for (int32_t s = 0; s < st->update; s++) {
+        double cost = (double)plan_step_cost(st->p, &st->p->step[s]), move = moving_time(st, s);
+        st->leaves[s] = used_bytes(st, s) > most / SMALL && move <= dear * cost &&
+                        !changes_pinned(st, s) && !is_kept(st, s) && !has_result(st, s);
+    }
+}
+
+/* By step: the node that has its values. */
+static int32_t *nodes_of_steps(const Steps *st, Arena *out)
+{
+    int32_t *node = NEW_ARRAY(out, int32_t, st->p->n_steps + 1);
+    for (int32_t s = 0, n = 0; s < st->n; s++) {
+        n += may_leave(st, s);
+        node[s] = n++;
+    }
+    return node;
+}
+
+StepNode *steps_of_nodes(const Steps *st, Arena *out)
+{
+    StepNode *of = NEW_ARRAY(out, StepNode, 2 * st->n);
+    for (int32_t s = 0, n = 0; s < st->n; s++) {
+        of[n++] = (StepNode){s, false};
+        if (may_leave(st, s))
+            of[n++] = (StepNode){s, true};
+    }
+    return of;
+}
+
 /* ---- for the search --------------------------------------------------------------- */
 
 /* Of writing over values of this input, each of which serves once. */
@@ -161,37 +239,53 @@ static int64_t saved_over(const Steps *st, int32_t s, int32_t input)
     return saved;
 }
 
-static void find_over(const Steps *st, const ProblemMake *m, int32_t s, ProblemNode *node)
+static void find_over(const Steps *st, const ProblemMake *m, const int32_t *at, int32_t s,
+                      ProblemNode *node)
 {
     const PlanStep *step = &st->p->step[s];
     for (int32_t i = 0; i < step->n_inplace; i++) {
         int32_t input = st->writer[step->inplace[i].read];
-        int64_t saved = input < 0 || m->node.at[input].keep ? 0 : saved_over(st, s, input);
+        int64_t saved = input < 0 || m->node.at[at[input]].keep ? 0 : saved_over(st, s, input);
         if (saved > node->over_bytes) {
-            node->over = input;
+            node->over = at[input];
             node->over_bytes = saved;
         }
     }
 }
 
-static ProblemNode search_node(const Steps *st, const ProblemMake *m, int32_t node)
+static ProblemNode search_node(const Steps *st, const ProblemMake *m, const int32_t *at, int32_t s)
 {
-    ProblemNode n = node_of(st, node);
-    if (node == st->update) {
-        for (int32_t s = node; s < st->p->n_steps; s++)
-            n.scratch = own_bytes(st, s) > n.scratch ? own_bytes(st, s) : n.scratch;
+    ProblemNode n = node_of(st, s);
+    if (s == st->update) {
+        for (int32_t i = s; i < st->p->n_steps; i++)
+            n.scratch = own_bytes(st, i) > n.scratch ? own_bytes(st, i) : n.scratch;
         return n;
     }
-    const PlanStep *step = &st->p->step[node];
+    const PlanStep *step = &st->p->step[s];
     n.scratch = block_bytes(step->workspace);
     for (int32_t i = 0; i < step->n_writes; i++)
         *(st->used[step->write[i]] ? &n.bytes : &n.scratch) += bytes_of(st, step->write[i]);
-    find_over(st, m, node, &n);
+    find_over(st, m, at, s, &n);
     return n;
 }
 
+/* Computing what may leave gives nothing by itself, and leaves no bytes behind. */
+static void add_two(const Steps *st, ProblemMake *m, const int32_t *at, ProblemNode n, int32_t s)
+{
+    ProblemNode has = {.name = n.name, .bytes = n.bytes, .pure = true, .keep = n.keep};
+    has.cost = (int64_t)(st->price * moving_time(st, s)) + 1;
+    n.scratch += n.bytes;
+    n.bytes = 0;
+    n.pure = false;
+    n.keep = true;
+    problem_node(m, n);
+    add_inputs(st, m, at, s);
+    problem_node(m, has);
+    problem_input(m, m->node.n - 2);
+}
+
 /* Nothing runs after the update, and no reader of pinned storage after its change. */
-static void add_stops(const Steps *st, ProblemMake *m, int32_t *changer)
+static void add_stops(const Steps *st, ProblemMake *m, const int32_t *at, int32_t *changer)
 {
     const Plan *p = st->p;
     for (int32_t s = 0; s < st->update; s++)
@@ -199,11 +293,12 @@ static void add_stops(const Steps *st, ProblemMake *m, int32_t *changer)
             if (p->value[p->step[s].write[i]].pinned)
                 changer[p->step[s].write[i]] = s;
     for (int32_t s = 0; s < st->update; s++) {
+        bool two = may_leave(st, s);
         for (int32_t i = 0; i < p->step[s].n_reads; i++)
             if (changer[p->step[s].read[i]] > s)
-                problem_stop(m, s, changer[p->step[s].read[i]]);
-        if (st->n > st->update)
-            problem_stop(m, s, st->update);
+                problem_stop(m, at[s] - two, at[changer[p->step[s].read[i]]]);
+        for (int32_t i = 0; i <= two && st->n > st->update; i++)
+            problem_stop(m, at[s] - i, at[st->update]);
     }
 }
 
@@ -219,11 +314,17 @@ static int64_t given_bytes(const Plan *p)
 Problem *steps_problem(const Steps *st, Arena *out)
 {
     ProblemMake m = {.arena = out};
-    for (int32_t v = 0; v < st->n; v++) {
-        problem_node(&m, search_node(st, &m, v));
-        add_inputs(st, &m, v);
+    const int32_t *at = nodes_of_steps(st, out);
+    for (int32_t s = 0; s < st->n; s++) {
+        ProblemNode n = search_node(st, &m, at, s);
+        if (may_leave(st, s)) {
+            add_two(st, &m, at, n, s);
+            continue;
+        }
+        problem_node(&m, n);
+        add_inputs(st, &m, at, s);
     }
-    add_stops(st, &m, NEW_ARRAY(out, int32_t, st->p->n_values));
+    add_stops(st, &m, at, NEW_ARRAY(out, int32_t, st->p->n_values));
     return problem_end(&m, pinned_bytes(st->p) + given_bytes(st->p));
 }
 
@@ -302,7 +403,7 @@ Problem *steps_relaxed(const Steps *st, int32_t moment, Arena *out)
         ProblemNode n = node_of(st, v);
         n.bytes = v == st->update ? 0 : bytes_there(st, v, wanted);
         problem_node(&m, n);
-        add_inputs(st, &m, v);
+        add_inputs(st, &m, NULL, v);
     }
     Problem *p = problem_end(&m, pinned_bytes(st->p));
     p->node[moment].scratch = steps_working_set(st, moment, out) - problem_working_set(p, moment);

@@ -10,10 +10,24 @@
 typedef struct Steps {
     const Plan *p;
     int32_t update;  /* the first step of the update, or n_steps */
-    int32_t n;       /* nodes */
+    int32_t n;       /* nodes, where nothing leaves the block */
     int32_t *writer; /* by value: the step that stores it; -1: pinned, or given by the caller */
     bool *used;      /* by value: something reads it, be it the caller at the end */
+    bool *leaves;    /* by step: its values may go out and come in again; NULL: none may */
+    double price;    /* ... for so much of the time of a transfer */
 } Steps;
+
+/* Which step a node of steps_problem() is. A step whose values may leave is two: one that
+ * computes them, and one that has them. The latter runs first when they are computed, and again
+ * where they come in, for which nothing else has to be in the block. */
+typedef struct StepNode {
+    int32_t step;
+    bool has; /* the second of the two */
+} StepNode;
+
+/* Steps whose values may leave: what takes at most `dear` times as long to move as to compute.
+ * gives: st->leaves. */
+void steps_may_leave(Steps *st, double dear, double price, Arena *out);
 
 /* false: a value is stored by two steps, or pinned storage read after it has changed, and no
  * step may run again. requires: pinned values lie apart. */
@@ -23,6 +37,8 @@ bool steps_find(Steps *st, const Plan *p, Arena *out);
  * there until the last of its values has been read. What writes pinned storage runs once, and
  * what reads that storage runs before. */
 Problem *steps_problem(const Steps *st, Arena *out);
+/* By node of that problem. */
+StepNode *steps_of_nodes(const Steps *st, Arena *out);
 
 /* For the proof of one moment (certificate.h): what is true of every plan of the steps at the
  * instant at which that node runs first is true of the problem, with no more bytes there and

@@ -253,7 +253,9 @@ static void init_refuses(void)
     expect(g == NULL, "no handle after a failure");
     o.struct_size--;
     refused(b.at, m->init(b.at, n, &o, &g), GRADC_BAD_ABI, "struct_size", "a short structure");
-    o.struct_size++;
+    o.struct_size = offsetof(gradc_options, offload);
+    expect(m->init(b.at, n, &o, &g) == GRADC_OK, "options from before there were stores");
+    o.struct_size = sizeof o;
     o.abi++;
     refused(b.at, m->init(b.at, n, &o, &g), GRADC_BAD_ABI, "version", "another version");
     o.abi--;

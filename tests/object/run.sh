@@ -16,6 +16,7 @@ make_scratch
 work=$scratch checked=$scratch/out
 cc=${CC:-cc}
 warnings="-Wall -Wextra -Wpedantic -Wconversion -Werror"
+libraries="-lz -ljansson -lpthread -lm"
 
 # counted COMMAND...: shows a program's output and adds its last line.
 counted() {
@@ -215,6 +216,25 @@ contract wide
 for name in digits line fashion chargpt resnet8 gpt2 wide; do
     symbols "$name"
 done
+
+# offloaded OPTION [OPTION...]: beside the same model with nothing offloaded, which is built with
+# the first option alone.
+offloaded() {
+    both=$1
+    shift
+    sed 's/^\( *\)offload \([a-z] =\)/\1\2/; s/^\(model\|train\) offload/\1 whole/' \
+        tests/object/offload.model >"$work/whole.model"
+    model offload "$both" "$@"
+    check "gradc build whole" "$gradc" build -q "$work/whole.model" "$both" -o "$work/whole.o"
+    # shellcheck disable=SC2086  # lists of flags
+    check "offload.c $both $*" "$cc" -std=c11 -O1 $warnings "-I$work" -Iruntime tests/object/offload.c \
+        "$work/offload.o" "$work/whole.o" "$(dirname "$gradc")/libgradc.a" $libraries \
+        -o "$work/offloaded" && counted "$work/offloaded" "$work/store"
+    symbols offload
+}
+offloaded --precision=f32
+offloaded --precision=bf16
+offloaded --precision=f32 --budget min --offload host
 
 text=$(size -A "$work/digits.o" | awk '$1 ~ /^\.text/ { n += $2 } END { print n }')
 echo "digits: $text bytes of text"

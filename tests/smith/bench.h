@@ -16,6 +16,7 @@ typedef struct Bench {
     Judge *judge;
     uint64_t seed;
     int64_t chunk_from; /* Options.chunk_from */
+    bool offload;       /* Options.offload */
     bool has_parts;     /* of the graph without chunks */
     const void **in;    /* by input */
     gradc_block *in_block, *out_block;
@@ -33,6 +34,9 @@ void *guarded(int64_t bytes, int64_t align, int fill);
 
 /* An array for each input, each of which ends where a page begins that nobody may touch. */
 const void **draw_inputs(const Program *p, uint64_t seed, Arena *a);
+
+/* store.c: of so many bytes, in `a`. */
+const gradc_offload *late_store(int64_t bytes, Arena *a);
 
 /* Options.chunk_from of the models of this seed: so small that it tells, or none. */
 int64_t chunk_from(uint64_t seed);

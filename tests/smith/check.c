@@ -355,6 +355,7 @@ static bool run_lanes(Bench *b, int32_t lanes, int64_t rows)
     o.threads = lanes;
     o.parallel_for = lanes > 1 ? shuffled_for : NULL;
     o.context = l;
+    o.offload = late_store(b->m->offload_bytes, &b->arena);
     void *g;
     char *block = guarded(b->m->arena_bytes, b->m->arena_align, 0x77);
     int st = b->m->init(block, (size_t)b->m->arena_bytes, &o, &g);
@@ -427,6 +428,7 @@ static bool compiled(Bench *b, const char *text, BudgetAsked budget, Form form, 
     o.form = form;
     o.chunk_from = b->chunk_from;
     o.prove = true;
+    o.offload = b->offload;
     o.target = (TargetOptions){.target = "cpu", .threads_max = 8, .no_lines = true};
     bool ok = compile(&b->cx, source, &o, &b->out) && b->cx.n_errors == 0;
     if (ok)
@@ -497,6 +499,7 @@ static bool run_within(Bench *without, const char *text)
     uint64_t rng = b->seed ^ 0xb0d9e7;
     BudgetAsked budget = {.kind = BUDGET_SHARE, .share = random_real(&rng, 0, 100)};
     Verdict refused = {.fault = FAULT_NONE};
+    b->offload = random_below(&rng, 2) > 0;
     b->v = &refused;
     if (random_below(&rng, 2) > 0 || !open_again(b, text, budget, (Form){0})) {
         b->v = without->v;
@@ -507,6 +510,7 @@ static bool run_within(Bench *without, const char *text)
     b->m = loaded_model(b->loaded);
     b->v->budgets++;
     b->v->again += runs_again(b);
+    b->v->offloaded += b->m->offload_bytes > 0;
     if (b->m->arena_bytes > b->p->arena_bytes)
         return fault(b->v, FAULT_PLAN, "more bytes with a budget than without");
     return plans_replay(b) && run_lanes(b, 1 + (int32_t)random_below(&rng, 8), 0);

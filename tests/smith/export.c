@@ -143,6 +143,7 @@ void export_model(const char *text, uint64_t seed, Verdict *v)
     if (!bench_open(b, text, false))
         return;
     gradc_options o = {.struct_size = sizeof o, .abi = GRADC_ABI, .seed = seed};
+    o.offload = late_store(b->m->offload_bytes, &b->arena);
     void *g, *block = guarded(b->m->arena_bytes, b->m->arena_align, 0x77);
     if (b->m->init(block, (size_t)b->m->arena_bytes, &o, &g) != GRADC_OK)
         abort();

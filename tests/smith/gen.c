@@ -232,8 +232,8 @@ Var *gen_let(Gen *g, Var type, const char *format, ...)
         type.lo *= by;
         type.hi *= by;
     }
-    static const char *const word[] = {"", "keep ", "recompute "};
-    int w = gen_chance(g, 6) ? gen_int(g, 1, 2) : 0;
+    static const char *const word[] = {"", "keep ", "recompute ", "offload "};
+    int w = gen_chance(g, 8) ? gen_int(g, 1, 3) : 0;
     Var *v = gen_name(g, type);
     gen_line(g, "%s%s = %s  # %s%s", word[w], v->name, text, dtype_name(v->t),
              gen_shape(g, v->rank, v->dim, v->batch));

@@ -11,8 +11,8 @@
 #include "graph/op.h"
 
 typedef struct Sum {
-    int32_t models, failed, scans, quotients, redrawn, failed_steps, budgets, again, cut, parts,
-        chunked, ties;
+    int32_t models, failed, scans, quotients, redrawn, failed_steps, budgets, again, offloaded, cut,
+        parts, chunked, ties;
     int64_t used[N_OPS];
     int32_t in_models[N_OPS];
     int32_t primal[100000];
@@ -43,6 +43,7 @@ static void add(Sum *s, const Verdict *v)
     s->redrawn += v->redrawn;
     s->failed_steps += v->failed_steps;
     s->budgets += v->budgets;
+    s->offloaded += v->offloaded;
     s->cut += v->cut;
     s->parts += v->parts;
     s->chunked += v->chunked;
@@ -66,6 +67,7 @@ static void join(Sum *to, const Sum *from)
     to->redrawn += from->redrawn;
     to->failed_steps += from->failed_steps;
     to->budgets += from->budgets;
+    to->offloaded += from->offloaded;
     to->cut += from->cut;
     to->parts += from->parts;
     to->chunked += from->chunked;
@@ -156,11 +158,11 @@ static int demands(Sum *s, const Run *r)
     qsort(s->primal, (size_t)s->models, sizeof *s->primal, by_size);
     int32_t median = s->models > 0 ? s->primal[s->models / 2] : 0;
     int rare = rare_ops(s, 50), failed = 0;
-    printf(
-        "%d models within a budget, %d steps that run again there; %d with scans cut into runs,\n"
-        "%d with wide values in parts, %d in row chunks;\n"
-        "%d models whose step is off its definition by roundings alone;\n",
-        s->budgets, s->again, s->cut, s->parts, s->chunked, s->ties);
+    printf("%d models within a budget, %d steps that run again there, %d of the models offload;\n"
+           "%d with scans cut into runs,\n"
+           "%d with wide values in parts, %d in row chunks;\n"
+           "%d models whose step is off its definition by roundings alone;\n",
+           s->budgets, s->again, s->offloaded, s->cut, s->parts, s->chunked, s->ties);
     printf("%d models, median of %d ops, scan in %d; %d quotients, %d redrawn; NaN met in %d;\n"
            "worst error of forward mode %.2e of what is allowed, of quotients %.2e\n",
            s->models, median, s->scans, s->quotients, s->redrawn, s->failed_steps, s->worst_forward,

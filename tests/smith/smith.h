@@ -61,6 +61,7 @@ typedef struct Verdict {
     int32_t quotients, redrawn;
     int32_t failed_steps;   /* that met NaN, as they should */
     int32_t budgets, again; /* compiled within one; steps that run again there */
+    int32_t offloaded;      /* ... and values leave the block */
     int32_t cut;            /* with scans that are cut into runs */
     int32_t parts;          /* with wide values that are computed in parts */
     int32_t chunked;        /* that are in row chunks from the start */

@@ -96,19 +96,6 @@ static void move(Plan *p, PlanRange *r, int64_t offset)
     p->value[r->value].offset = offset;
 }
 
-/* Ends a range elsewhere, in all places that say so. */
-static void end_at(Plan *p, PlanRange *r, int to)
-{
-    PlanStep *from = &p->step[r->to], *at = &p->step[to];
-    int32_t id = (int32_t)(r - p->range);
-    for (int i = 0; i < from->n_frees; i++)
-        if (from->frees[i] == id)
-            from->frees[i] = from->frees[--from->n_frees];
-    at->frees = make_append(&(Make){.arena = &arena}, at->frees, at->n_frees, id);
-    at->n_frees++;
-    r->to = to;
-}
-
 static PlanRange *add_range(Plan *p, PlanRange added)
 {
     PlanRange *more = NEW_ARRAY(&arena, PlanRange, p->n_ranges + 1);
@@ -293,17 +280,17 @@ static void a_range_too_many(Plan *p)
                              .to = 6,
                              .storage = p->n_ranges,
                              .offset = last_range(p, T)->offset});
-    end_at(p, last_range(p, T), 6);
+    make_end_at(&arena, p, last_range(p, T), 6);
 }
 
 static void freed_early(Plan *p)
 {
-    end_at(p, last_range(p, C), MEAN);
+    make_end_at(&arena, p, last_range(p, C), MEAN);
 }
 
 static void freed_late(Plan *p)
 {
-    end_at(p, last_range(p, C), CHECK);
+    make_end_at(&arena, p, last_range(p, C), CHECK);
 }
 
 static void free_missing(Plan *p)
@@ -340,7 +327,7 @@ static void in_place_undeclared(Plan *p)
 static void in_place_of_the_unread(Plan *p)
 {
     p->step[RELU].n_reads = 0;
-    end_at(p, first_range(p, A), RELU);
+    make_end_at(&arena, p, first_range(p, A), RELU);
 }
 
 static void in_place_read_later(Plan *p)
@@ -391,12 +378,12 @@ static void stale_version(Plan *p)
 
 static void result_freed(Plan *p)
 {
-    end_at(p, last_range(p, LOSS), CHECK);
+    make_end_at(&arena, p, last_range(p, LOSS), CHECK);
 }
 
 static void result_overwritten(Plan *p)
 {
-    end_at(p, last_range(p, LOSS), CHECK);
+    make_end_at(&arena, p, last_range(p, LOSS), CHECK);
     p->step[UPDATE].workspace = 64;
     p->step[UPDATE].workspace_offset = last_range(p, LOSS)->offset;
 }

@@ -84,6 +84,19 @@ static inline Plan *make_plan(Make *m)
     return p;
 }
 
+/* Ends a range elsewhere, in all places that say so. */
+static inline void make_end_at(Arena *a, Plan *p, PlanRange *r, int32_t to)
+{
+    PlanStep *from = &p->step[r->to], *at = &p->step[to];
+    int32_t id = (int32_t)(r - p->range);
+    for (int32_t i = 0; i < from->n_frees; i++)
+        if (from->frees[i] == id)
+            from->frees[i] = from->frees[--from->n_frees];
+    at->frees = make_append(&(Make){.arena = a}, at->frees, at->n_frees, id);
+    at->n_frees++;
+    r->to = to;
+}
+
 /* ---- random ones ---------------------------------------------------------------- */
 
 static inline uint64_t make_draw(Make *m)

@@ -129,6 +129,22 @@ static void emit_kernel(Calls *c, const Call *call)
     ir_call(ir, k->fn, arg, 4);
 }
 
+/* After a failure the entry ends here; what it has changed is in no tensor. */
+static void emit_transfer(Calls *c, const Call *call)
+{
+    Ir *ir = &c->m->ir;
+    int64_t kind = call->kind == CALL_OUT ? 0 : call->kind == CALL_IN ? 1 : 2;
+    lines_at(c->m->lines, call->origin);
+    Lv arg[] = {c->g, ir_int32(ir, kind), ir_int(ir, call->store), operand(c, &call->op[0]),
+                ir_int(ir, c->m->p->buffer.at[call->op[0].buffer].bytes)};
+    Lv failed = ir_call(ir, support_fn(ir, "gradc.transfer"), arg, 5);
+    Lb end = ir_block(ir, "failed"), go_on = ir_block(ir, "go_on");
+    ir_cond(ir, LLVMBuildICmp(ir->b, LLVMIntEQ, failed, ir_int32(ir, 0), ""), go_on, end);
+    ir_at(ir, end);
+    LLVMBuildRetVoid(ir->b);
+    ir_at(ir, go_on);
+}
+
 static void emit_list(Calls *c, const Call *call, int32_t n, int depth);
 
 static void emit_call(Calls *c, const Call *call, int depth)
@@ -136,6 +152,10 @@ static void emit_call(Calls *c, const Call *call, int depth)
     Ir *ir = &c->m->ir;
     if (call->kind == CALL_KERNEL) {
         emit_kernel(c, call);
+        return;
+    }
+    if (call->kind == CALL_OUT || call->kind == CALL_IN || call->kind == CALL_WAIT) {
+        emit_transfer(c, call);
         return;
     }
     lines_at(c->m->lines, call->origin);

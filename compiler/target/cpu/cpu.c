@@ -118,6 +118,7 @@ static SupportConstants constants_of(const Model *m)
         .magic = hash | 1,
         .name = m->name,
         .arena_bytes = p->arena_bytes,
+        .store_bytes = m->p->store_bytes,
         .pinned_bytes = pinned_bytes(p),
         .seed = seed >= HANDLE_BYTES ? seed : -1,
         .lanes = p->lanes_offset,

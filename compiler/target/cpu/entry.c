@@ -213,6 +213,7 @@ static Feed feed_of(Fn *f, const Entry *e)
 
 static void run(Fn *f, const Feed *d, Lv calls)
 {
+    ir_store(&f->m->ir, ir_int32(&f->m->ir, 0), ir_off(&f->m->ir, f->g, HANDLE_FAILED), 4);
     Lv place[] = {f->g, f->in, d->inputs, d->n_in, d->rows, d->places}, arg[] = {f->g, d->places};
     call(f, "gradc.place", place, 6);
     store_rows(f, d->rows);
@@ -234,7 +235,7 @@ static void blame_gradient(Fn *f, Lv rows, Lv places)
     Model *m = f->m;
     Ir *ir = &m->ir;
     const Entry *grad = program_entry(m->p, "grad");
-    if (grad == NULL) {
+    if (grad == NULL || grad->store_bytes > 0) { /* whose transfers might fail */
         Lv say[] = {f->g, text(m, "a gradient is NaN or infinite: nothing was changed")};
         call(f, "gradc.say", say, 2);
         return;
@@ -290,6 +291,8 @@ static void emit_body(Fn *f, const Entry *e, Lv calls)
     Lv last = ir_off(ir, f->g, HANDLE_LAST);
     ir_store(ir, ir_int(ir, 0), last, 8);
     run(f, &d, calls);
+    if (e->store_bytes > 0)
+        check(f, call(f, "gradc.transferred", &f->g, 1));
     call(f, "gradc.copy_out", a2, 4);
     check_finite(f, e, &d);
     if (program_entry(p, "grad") == e)
@@ -301,7 +304,7 @@ Lv model_entry_fn(Model *m, const Entry *e)
     Ir *ir = &m->ir;
     const Entry *grad = program_entry(m->p, "grad");
     Lv calls = model_calls(m, e);
-    if (e->updates && grad != NULL)
+    if (e->updates && grad != NULL && grad->store_bytes == 0)
         model_calls(m, grad); /* before this function is begun: check_finite() calls it */
     const Lt arg[] = {ir->ptr, ir->ptr, ir->ptr};
     const char *name = arena_printf(m->arena, "%s.%s.entry", m->name, e->name);

@@ -63,6 +63,24 @@ static void put_size(Header *h, const char *what, int64_t value, const char *why
              value > UINT32_MAX ? "ull" : "u", why);
 }
 
+/* Only where values are offloaded: gradc_options.offload is needed then. */
+static void put_offload(Header *h)
+{
+    static const char *const moved[][3] = {{"step", "OFFLOAD_STEP_OUT", "OFFLOAD_STEP_IN"},
+                                           {"grad", "OFFLOAD_GRAD_OUT", "OFFLOAD_GRAD_IN"}};
+    const Program *p = h->m->p;
+    if (p->store_bytes == 0)
+        return;
+    put_size(h, "OFFLOAD_BYTES", p->store_bytes, "that gradc_options.offload has to hold");
+    for (int i = 0; i < 2; i++) {
+        const Entry *e = program_entry(p, moved[i][0]);
+        if (e == NULL)
+            continue;
+        put_size(h, moved[i][1], e->out_bytes, "bytes that one call writes there");
+        put_size(h, moved[i][2], e->in_bytes, "bytes that it reads there");
+    }
+}
+
 static void put_constants(Header *h)
 {
     const Program *p = h->m->p;
@@ -84,6 +102,7 @@ static void put_constants(Header *h)
     put_size(h, "ACCUMULATE", p->accumulate > 0 ? p->accumulate : 1,
              "a step takes this many times as many rows");
     put_size(h, "THREADS_MAX", p->threads_max, "lanes that the block has scratch for");
+    put_offload(h);
     if (p->precision != F32) {
         text_add(&h->t, "#define %s_PRECISION \"%s\" /* of stored values; not of tensors */\n",
                  h->upper, dtype_name(p->precision));

@@ -92,6 +92,8 @@ bool support_open(Ctx *cx, Ir *ir, const Machine *mach, Arena *a, const SupportC
         {"HAS_SEED", k->seed >= 0 ? "true" : "false"},
         {"LANES", number(a, k->lanes)},
         {"LANE_BYTES", number(a, k->lane_bytes)},
+        {"STORE", number(a, k->store_bytes)},
+        {"OFFLOADS", k->store_bytes > 0 ? "true" : "false"},
         {"THREADS", number(a, k->threads_max)},
         {"ABI", number(a, k->abi)},
         {NULL, NULL},

@@ -13,7 +13,9 @@ enum {
     HANDLE_THREADS = 12,
     HANDLE_FOR = 16,
     HANDLE_CONTEXT = 24,
-    HANDLE_LAST = 32, /* i64: 1 after a successful grad */
+    HANDLE_LAST = 32,    /* i64: 1 after a successful grad */
+    HANDLE_OFFLOAD = 40, /* the caller's gradc_offload, or NULL */
+    HANDLE_FAILED = 56,  /* i32: what its functions returned, if not 0 */
     HANDLE_TEXT = 64
 };
 
@@ -23,7 +25,7 @@ extern const char support_text[], support_calls[];
 typedef struct SupportConstants {
     uint64_t magic;
     const char *name; /* the model's, for messages */
-    int64_t arena_bytes, pinned_bytes, seed, lanes, lane_bytes;
+    int64_t arena_bytes, pinned_bytes, store_bytes, seed, lanes, lane_bytes;
     int32_t threads_max, abi;
 } SupportConstants;
 

@@ -328,6 +328,11 @@ static Exports export_all(Model *m, Lv table)
     return x;
 }
 
+static Lv moved(Ir *ir, const Entry *e, bool in)
+{
+    return ir_int(ir, e == NULL ? 0 : in ? e->in_bytes : e->out_bytes);
+}
+
 void model_tables(Model *m)
 {
     const Program *p = m->p;
@@ -354,6 +359,12 @@ void model_tables(Model *m)
                      x.grad, x.eval,    x.read,     x.write, x.error};
     for (int i = 0; i < 10; i++)
         put(&f, pointers[i]);
+    const Entry *step = program_entry(p, "step"), *grad = program_entry(p, "grad");
+    put64(&f, p->store_bytes);
+    Lv out[] = {moved(ir, step, false), moved(ir, grad, false)};
+    Lv in[] = {moved(ir, step, true), moved(ir, grad, true)};
+    put(&f, LLVMConstArray(ir->i64, out, 2));
+    put(&f, LLVMConstArray(ir->i64, in, 2));
     Lv model = model_constant(m, finish(&f), arena_printf(m->arena, "%s_model", m->name));
     LLVMSetLinkage(model, LLVMExternalLinkage);
     LLVMSetAlignment(model, 16);
