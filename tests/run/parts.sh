@@ -115,7 +115,7 @@ model m(bytes = 8KiB) {
 MODEL
 "$gradc" plan "$scratch/kept.model" -D bytes=16383 >"$scratch/why" 2>&1
 [ $? -eq 4 ] && grep -q 'kept.model:4:5: error\[E0603\]' "$scratch/why" &&
-    grep -q 'the least that was found to work is 16384 bytes; `keep` in it asks for 16384' "$scratch/why"
+    grep -q "the least that was found to work is 16384 bytes; \`keep\` in it asks for 16384" "$scratch/why"
 verdict $? "16383 bytes of 16384 that are kept: $(cat "$scratch/why")"
 check "16384 bytes of 16384 that are kept" holds "$scratch/kept.model" -D bytes=16384
 total
