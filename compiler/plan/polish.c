@@ -14,7 +14,10 @@ typedef struct Polish {
     uint64_t random;
     double temperature;
     double energy;
+    double thin;                  /* falls to 0, as the temperature does */
+    int32_t left;                 /* executions that a move may still add */
     int64_t best_peak, best_cost; /* of the best schedule so far, */
+    double best_area;
     bool is_copied; /* which is best[], or else is in the slots when all changes are undone */
     int mark;       /* changes up to here are those of accepted moves */
     int32_t *best, *now;
@@ -57,6 +60,8 @@ static double energy_of(const Polish *q)
     double cost = q->p->cost_base > 0 ? (double)q->x.cost / (double)q->p->cost_base : 1;
     int64_t room = q->aim.budget - q->p->pinned;
     int64_t over = slots_peak(&q->x) - room;
+    if (q->thin > 0)
+        cost += q->thin * q->x.area / ((double)q->x.n * (double)(room > 0 ? room : 1));
     if (over <= 0)
         return cost;
     double share = (double)over / (double)(room > 0 ? room : 1);
@@ -66,6 +71,8 @@ static double energy_of(const Polish *q)
 static bool is_better(const Polish *q, int64_t peak, int64_t cost)
 {
     int64_t room = q->aim.budget - q->p->pinned;
+    if (peak <= room && q->best_peak <= room && cost == q->best_cost)
+        return q->thin > 0 && q->x.area < q->best_area;
     if (peak <= room)
         return q->best_peak > room || cost < q->best_cost;
     return peak < q->best_peak || (peak == q->best_peak && cost < q->best_cost);
@@ -79,6 +86,7 @@ static void go_on(Polish *q)
     if (is_better(q, peak, q->x.cost)) {
         q->best_peak = peak;
         q->best_cost = q->x.cost;
+        q->best_area = q->x.area;
         q->is_copied = false;
         slots_keep(&q->x);
     }
@@ -113,6 +121,7 @@ static void end_phase(Polish *q)
     }
     slots_load(&q->x, q->now, n);
     q->mark = 0;
+    q->best_area = INFINITY; /* of slots that were filled otherwise */
     q->energy = energy_of(q);
 }
 
@@ -158,7 +167,7 @@ static bool run_again(Polish *q, int32_t v, int32_t slot, int32_t floor, int dep
         if (at >= 0 && !run_again(q, u, at, end > floor ? end : floor, depth - 1))
             return false;
     }
-    return q->x.node[slot] < 0 && slots_add(&q->x, v, slot);
+    return q->left-- > 0 && q->x.node[slot] < 0 && slots_add(&q->x, v, slot);
 }
 
 /* A value that lies idle over the slot, by drawing. */
@@ -304,6 +313,7 @@ static bool refill(Polish *q)
 static bool move(Polish *q)
 {
     int32_t kind = q->aim.order_only ? 100 : below(q, 100);
+    q->left = 4 << below(q, 4);
     if (kind < 15)
         return drop_idle(q);
     if (kind < 30)
@@ -317,7 +327,7 @@ static bool move(Polish *q)
 
 /* ---- the search ------------------------------------------------------------------------------ */
 
-enum { MOST_PHASES = 64 };
+enum { MOST_PHASES = 64, MOST_THIN_PHASES = 512 };
 
 static void try_move(Polish *q)
 {
@@ -388,8 +398,8 @@ static void fill(Polish *q)
  * for each execution. A power of two. */
 static int phases_of(const Polish *q)
 {
-    int n = 2;
-    while (n < MOST_PHASES && n * (int64_t)q->x.n_run < q->aim.moves)
+    int n = 2, most = q->aim.thin > 0 ? MOST_THIN_PHASES : MOST_PHASES;
+    while (n < most && n * (int64_t)q->x.n_run < q->aim.moves)
         n *= 2;
     return n;
 }
@@ -405,7 +415,8 @@ static double phase_ratio(double hot, double cold, int phases)
 
 static bool good_enough(const Polish *q)
 {
-    return q->best_peak <= q->aim.budget - q->p->pinned && q->best_cost <= q->aim.enough;
+    return q->thin == 0 && q->best_peak <= q->aim.budget - q->p->pinned &&
+           q->best_cost <= q->aim.enough;
 }
 
 static void search(Polish *q)
@@ -414,6 +425,9 @@ static void search(Polish *q)
     double ratio = phase_ratio(q->aim.hot, q->aim.cold, phases);
     q->temperature = q->aim.hot;
     for (int phase = 0; phase < phases && !good_enough(q); phase++) {
+        if (!q->aim.order_only)
+            q->thin = q->aim.thin * (phases - phase) / phases;
+        q->energy = energy_of(q);
         for (int64_t i = 0; i < q->aim.moves / phases; i++)
             try_move(q);
         q->temperature *= ratio;
@@ -425,6 +439,7 @@ Sequence *polish(const Problem *p, const Sequence *from, PolishAim aim, Arena *o
 {
     Polish q = {.p = p, .aim = aim, .best_peak = INT64_MAX, .best_cost = INT64_MAX};
     q.random = hash_mix(aim.seed + 1) | 1;
+    q.thin = aim.thin;
     slots_init(&q.x, p, from, &q.arena);
     q.energy = energy_of(&q);
     go_on(&q);

@@ -10,6 +10,8 @@ typedef struct PolishAim {
     int64_t moves;
     double hot, cold; /* temperatures, in parts of cost_base; both 0: only improvements */
     uint64_t seed;
+    double thin;     /* what bytes weigh in slots that are not full; 0: nothing. Buffers of a thin
+                      * schedule are packed without holes more easily, and moves find a way */
     bool order_only; /* nothing runs more often than it does */
     bool fill;       /* first, what need not run again within the budget does not */
 } PolishAim;

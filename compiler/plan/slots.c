@@ -59,6 +59,7 @@ static void add_bytes(Slots *x, int32_t from, int32_t to, int64_t bytes)
 {
     if (from > to || bytes == 0)
         return;
+    x->area += (double)bytes * (to - from + 1);
     int32_t l = from + x->n, r = to + x->n + 1;
     for (; l < r; l /= 2, r /= 2) {
         if (l & 1)
@@ -290,6 +291,7 @@ void slots_load(Slots *x, const int32_t *node, int32_t n)
     memset(x->top, 0, 2 * (size_t)x->n * sizeof *x->top);
     memset(x->add, 0, (size_t)x->n * sizeof *x->add);
     x->cost = 0;
+    x->area = 0;
     x->n_run = x->n_twice = x->change.n = 0;
     assert(n < x->n);
     for (int32_t i = 0; i < n; i++)

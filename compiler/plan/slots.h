@@ -30,6 +30,7 @@ typedef struct Slots {
     int32_t n_twice;
     int64_t *top, *add; /* tree over slots: the most bytes below, what to add to all below */
     int64_t cost;
+    double area;            /* bytes that are there, summed over all slots */
     VEC(SlotChange) change; /* since slots_keep */
 } Slots;
 
