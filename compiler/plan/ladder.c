@@ -10,10 +10,48 @@ void planner_place(Planner *g, Sequence *s)
         g->judge.place(g->judge.of, s);
 }
 
-enum { MOST_REPAIRS = 6, FEW_REPAIRS = 2 };
+enum { MOST_REPAIRS = 6, FEW_REPAIRS = 2, THINNER = 2 };
+
+/* Runs what s runs, in an order in which fewer bytes are there on average: that leaves room for
+ * placing. NULL if what was tried does not fit either. */
+static Sequence *thinned(Planner *g, const Sequence *s, int64_t budget)
+{
+    PolishAim aim = {
+        .moves = g->effort.thin_moves, .hot = 1e-2, .cold = 1e-5, .thin = 1, .order_only = true};
+    for (int i = 0; i < THINNER && aim.moves > 0; i++) {
+        aim.budget = budget - (budget - g->p->pinned) / 40 * i;
+        aim.seed = (uint64_t)i;
+        Sequence *thin = polish(g->p, s, aim, g->out);
+        thin->enough = budget;
+        if (thin->max_live <= budget)
+            planner_place(g, thin);
+        if (thin->placed && thin->arena <= budget)
+            return thin;
+    }
+    return NULL;
+}
+
+/* Buffers of many sizes that come and go leave holes: as many bytes as were too few last time are
+ * left for them. */
+static Sequence *search_with_room(Planner *g, const Sequence *from, PolishAim aim)
+{
+    int64_t budget = aim.budget, all = budget - g->p->pinned;
+    aim.budget = budget - g->room;
+    Sequence *s = polish(g->p, from, aim, g->out);
+    if (s->max_live > budget)
+        return s;
+    s->enough = budget;
+    planner_place(g, s);
+    Sequence *fit = s->arena <= budget ? s : thinned(g, s, budget);
+    int64_t more = g->room + all / 50, most = all / 6;
+    g->room = fit != NULL ? g->room - g->room / 4 : more < most ? more : most;
+    return fit;
+}
 
 Sequence *planner_search(Planner *g, const Sequence *from, PolishAim aim)
 {
+    if (g->effort.thin_moves > 0)
+        return search_with_room(g, from, aim);
     int64_t budget = aim.budget;
     for (int i = 0; i < (g->effort.by_rule ? FEW_REPAIRS : MOST_REPAIRS); i++) {
         Sequence *s = polish(g->p, from, aim, g->out);
@@ -34,6 +72,11 @@ Sequence *planner_search(Planner *g, const Sequence *from, PolishAim aim)
 
 /* ---- the least budget --------------------------------------------------------------------- */
 
+static double thinness(const Planner *g)
+{
+    return g->effort.thin_moves > 0 ? 1 : 0;
+}
+
 static Sequence *smaller(Planner *g, Sequence *a, Sequence *b)
 {
     planner_place(g, b);
@@ -49,7 +92,8 @@ static Sequence *squeeze(Planner *g, Sequence *s, int64_t range)
                          .moves = g->effort.least_moves / 2,
                          .hot = 1e-2,
                          .cold = 1e-5,
-                         .seed = (uint64_t)i};
+                         .seed = (uint64_t)i,
+                         .thin = thinness(g)};
         int64_t before = s->arena;
         Sequence *less = planner_search(g, s, aim);
         if (less != NULL && less->max_live <= before - step)
@@ -118,7 +162,8 @@ Sequence *planner_least(Planner *g)
                          .moves = g->effort.least_moves,
                          .hot = 3e-2,
                          .cold = 1e-5,
-                         .seed = (uint64_t)i};
+                         .seed = (uint64_t)i,
+                         .thin = thinness(g)};
         s = smaller(g, s, polish(p, i == 2 ? s : g->base, aim, g->out));
     }
     if (!g->effort.by_rule)
@@ -244,7 +289,7 @@ static void place_rung(Planner *g, int32_t i)
     int32_t lowest = i;
     while (lowest > 0 && g->rung[lowest - 1] == g->rung[i])
         lowest--;
-    if (g->effort.by_rule && !g->rung[i]->placed)
+    if ((g->effort.by_rule || g->effort.thin_moves > 0) && !g->rung[i]->placed)
         g->rung[i]->enough = rung_bytes(g, lowest);
     planner_place(g, g->rung[i]);
     if (g->rung[i]->arena <= rung_bytes(g, i))

@@ -12,6 +12,7 @@ enum { MOST_RUNGS = 48 };
 typedef struct LadderEffort {
     int64_t least_moves;
     int64_t rung_moves; /* at each rung */
+    int64_t thin_moves; /* where placing leaves holes: to make the schedule thin; 0: it isn't */
     int32_t rungs;      /* parts of what running every node once takes */
     int32_t rung_step;  /* by_rule: of 80 parts */
     bool by_rule;       /* schedules that come from rules are improved little: a large problem */
@@ -22,6 +23,7 @@ struct Planner {
     PlanJudge judge;
     LadderEffort effort;
     Arena *out;
+    int64_t room;                /* of a budget, left for holes */
     Sequence *base;              /* the given order, placed */
     Sequence *least;             /* the one with the smallest arena; NULL before it is looked for */
     Segmented segmented;         /* found with the least */

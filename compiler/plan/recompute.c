@@ -6,6 +6,7 @@
 /* How far to go; moves are those of local search. */
 typedef struct Effort {
     int64_t moves; /* at the budget itself, for each start */
+    int64_t last_moves;
     int64_t order_moves;
     LadderEffort ladder;
     int32_t starts;
@@ -41,15 +42,23 @@ static void place_by(void *of, Sequence *s)
 
 /* ---- effort -------------------------------------------------------------------------- */
 
-/* A move takes 1 us in small problems and 3 us in large ones. */
+/* A move takes 1 us in small problems and 3 us in large ones, and more where nodes have many
+ * inputs. */
 static Effort effort_of(const Problem *p, PlanEffort effort)
 {
     bool max = effort == EFFORT_MAX;
-    Effort e = {.starts = max ? 8 : 2, .place_work = max ? 6000000 : 2000000};
+    Effort e = {.starts = max ? 12 : 3, .place_work = max ? 6000000 : 2000000};
     int64_t all = p->n <= 100 ? 1500000 : p->n <= 500 ? 2000000 : 3000000;
+    int64_t two_each = 2 * (int64_t)p->n, edges = p->input_at[p->n];
+    all = edges > two_each ? all / edges * two_each : all;
     all = max ? all : all / 10;
-    e.moves = all / 2 / e.starts;
+    e.moves = max ? all / 16 : all / 4;
+    e.last_moves = all / 8;
     e.ladder = (LadderEffort){.least_moves = all / 24, .rung_moves = all / 80, .rungs = 20};
+    if (edges > two_each + p->n / 4) { /* buffers live for all kinds of times */
+        e.ladder.thin_moves = (max ? 100 : 20) * (int64_t)(p->n < LARGE ? p->n : LARGE);
+        e.place_work = max ? 20000000 : 4000000;
+    }
     e.order_moves = all / 16;
     e.bound = (BoundEffort){INT64_C(3000000000), 16, p->n <= 500 ? 60 : p->n <= LARGE ? 8 : 1};
     if (!max)
@@ -104,6 +113,8 @@ static bool offer(Planning *g, Sequence *s)
     Recompute *r = g->r;
     if (s == NULL || s->max_live > r->budget || (r->plan != NULL && s->cost >= r->plan->cost))
         return false;
+    if (!s->placed)
+        s->enough = r->budget;
     planner_place(&g->ladder, s);
     if (s->arena > r->budget)
         return false;
@@ -139,29 +150,50 @@ static Sequence *best_order(Planning *g)
                      .moves = g->effort.order_moves,
                      .hot = 3e-2,
                      .cold = 1e-5,
+                     .thin = 1,
                      .order_only = true};
     Sequence *s = planner_search(&g->ladder, g->base, aim);
     return s != NULL ? s : g->base;
 }
 
+static bool is_good(const Planning *g)
+{
+    return g->r->plan != NULL && g->r->plan->cost <= enough(g);
+}
+
+/* Where a search begins, how hot, and what bytes weigh. */
+typedef struct Start {
+    const Sequence *from; /* NULL: the best so far */
+    double hot, thin;
+} Start;
+
+static void search_from(Planning *g, Start at, int64_t moves, int32_t seed)
+{
+    const Sequence *best = g->r->plan != NULL ? g->r->plan : g->ladder.least;
+    PolishAim aim = {.budget = g->r->budget,
+                     .enough = enough(g),
+                     .moves = moves,
+                     .hot = at.hot,
+                     .cold = 1e-6,
+                     .seed = (uint64_t)seed,
+                     .thin = at.thin};
+    offer(g, planner_search(&g->ladder, at.from != NULL ? at.from : best, aim));
+}
+
 /* Many short searches from different schedules, then longer ones from the best. */
 static void search_at_budget(Planning *g, const Sequence *lowest)
 {
-    static const double hot[] = {1e-3, 1e-1, 1e-4, 1e-2, 3e-2, 3e-3, 3e-4, 3e-1};
-    const Sequence *plan = g->r->plan;
-    const Sequence *from[] = {plan, g->base, plan, g->order, lowest, g->base, plan, g->order};
-    int32_t starts = g->effort.starts;
-    for (int k = 0; k < starts + 2 && g->r->plan->cost > enough(g); k++) {
-        bool last = k >= starts;
-        PolishAim aim = {.budget = g->r->budget,
-                         .enough = enough(g),
-                         .moves = last ? g->effort.moves * starts / 4 : g->effort.moves,
-                         .hot = last ? hot[2 * (k - starts)] : hot[k % 8],
-                         .cold = 1e-6,
-                         .seed = (uint64_t)k};
-        const Sequence *start = last || from[k % 8] == NULL ? g->r->plan : from[k % 8];
-        offer(g, planner_search(&g->ladder, start, aim));
-    }
+    const Sequence *plan = g->r->plan, *base = g->base, *order = g->order;
+    const Start start[] = {{plan, 1e-3, 0},   {base, 1e-1, 0},  {base, 1e-2, 1},
+                           {plan, 1e-4, 0},   {order, 1e-2, 0}, {plan, 3e-3, 1},
+                           {lowest, 3e-2, 0}, {base, 3e-3, 0},  {order, 3e-2, 0.3},
+                           {plan, 3e-4, 0},   {order, 3e-1, 0}, {NULL, 1e-2, 0.3}};
+    static const Start last[] = {{NULL, 3e-3, 0.3}, {NULL, 1e-3, 0}, {NULL, 1e-4, 0}};
+    enum { STARTS = sizeof start / sizeof *start, LAST = sizeof last / sizeof *last };
+    for (int32_t k = 0; k < STARTS && k < g->effort.starts && !is_good(g); k++)
+        search_from(g, start[k], g->effort.moves, k);
+    for (int32_t k = 0; k < LAST && !is_good(g); k++)
+        search_from(g, last[k], g->effort.last_moves, g->effort.starts + k);
 }
 
 static Bound *find_bound(Planning *g, int32_t cases, int64_t enough_extra)
@@ -201,18 +233,14 @@ static void solve(Planning *g, bool least_asked)
     Sequence *lowest = try_keep_sets(g, b, g->base);
     if (g->p->n > LARGE && r->plan != NULL && nearly_done(g))
         return;
-    Sequence *least = planner_least(&g->ladder);
-    r->least = least->arena;
-    if (r->least > r->budget) {
-        r->plan = NULL;
-        return;
-    }
     g->order = best_order(g);
     if (offer(g, g->order) && r->plan->cost <= enough(g))
         return;
+    Sequence *least = planner_least(&g->ladder);
     offer(g, planner_ladder(&g->ladder, r->budget));
     search_at_budget(g, lowest);
-    if (r->plan->cost > g->p->cost_base + r->bound)
+    r->least = r->plan != NULL ? r->budget : least->arena;
+    if (r->plan != NULL && r->plan->cost > g->p->cost_base + r->bound)
         find_bound(g, g->effort.bound.cases, r->plan->cost - g->p->cost_base);
 }
 

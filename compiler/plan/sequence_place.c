@@ -119,12 +119,12 @@ static void shift(PackItem **order, int32_t from, int32_t to)
     order[from] = it;
 }
 
-/* One that ends above the bound, by drawing; any one if there is none. */
+/* One that ends above the goal, by drawing; any one if there is none. */
 static int32_t too_high(const Packing *g, uint64_t *random)
 {
     int32_t i = draw(random, g->k->n);
     for (int32_t tries = 0; tries < g->k->n; tries++, i = (i + 1) % g->k->n)
-        if (g->offset[g->order[i] - g->k->item] + g->order[i]->size > g->k->bound)
+        if (g->offset[g->order[i] - g->k->item] + g->order[i]->size > g->k->goal)
             return i;
     return i;
 }
@@ -135,7 +135,7 @@ static void search_orders(Packing *g, int64_t height, int64_t work)
 {
     uint64_t random = 1;
     int32_t n = g->k->n;
-    for (int64_t left = work; left > 0 && g->k->height > g->k->bound;
+    for (int64_t left = work; left > 0 && g->k->height > g->k->goal;
          left -= (int64_t)n * n / 2 + n) {
         int32_t from = draw(&random, 3) > 0 ? too_high(g, &random) : draw(&random, n);
         int32_t to = draw(&random, from + 1 < n ? from + 1 : n);
@@ -167,13 +167,14 @@ static void large_first(Pack *k, int64_t work)
 
 /* ---- all of it --------------------------------------------------------------------------- */
 
-static void pack(Pack *k, int64_t work)
+static void pack(Pack *k, int64_t enough, int64_t work)
 {
     pack_bound(k);
+    k->goal = enough > k->bound ? enough : k->bound;
     pack_quick(k);
-    if (k->height > k->bound)
+    if (k->height > k->goal)
         large_first(k, 4 * work);
-    if (k->height > k->bound)
+    if (k->height > k->goal)
         pack_lowest(k, work, 1);
 }
 
@@ -186,7 +187,7 @@ void sequence_place(const Problem *p, Sequence *s, int64_t work, Arena *out)
     k.item = NEW_ARRAY(out, PackItem, 2 * s->n);
     make_items(p, s, &k);
     if (k.n > 0)
-        pack(&k, work);
+        pack(&k, s->enough - p->pinned, work);
     set_offsets(p, s, &k);
     s->arena = p->pinned + (k.n > 0 ? k.height : 0);
     s->placed = true;

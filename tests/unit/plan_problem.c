@@ -233,6 +233,37 @@ START_TEST(more_memory_never_costs_more)
 }
 END_TEST
 
+/* Layers of `wide` nodes; each reads three of the layer before. */
+static Problem *layers(Arena *a, uint64_t seed, int32_t n, int32_t wide)
+{
+    ProblemMake m = {.arena = a};
+    Draw d = {seed};
+    for (int32_t v = 0; v < n; v++) {
+        ProblemNode node = {.name = arena_printf(a, "n%d", v), .pure = true};
+        node.cost = 1 + draw(&d, 1000);
+        node.bytes = 1 + draw(&d, 2000);
+        problem_node(&m, node);
+        for (int32_t i = 0; i < 3 && v >= wide; i++)
+            problem_input(&m, v / wide * wide - 1 - (int32_t)draw(&d, wide));
+    }
+    return problem_end(&m, 0);
+}
+
+/* Buffers of all sizes that come and go: where nothing runs again, holes decide. */
+START_TEST(layers_are_reordered_and_fit_without_much_room)
+{
+    for (uint64_t seed = 1; seed <= problems(5); seed++) {
+        Arena a = {0};
+        const Problem *p = layers(&a, seed, 120, 12);
+        const Sequence *given = sequence_base(p, &a);
+        Recompute *r = plan_of(p, given->max_live / 100 * 85, &a, "layers");
+        ck_assert_int_eq(r->outcome, PLAN_FOUND);
+        ck_assert_int_eq(r->plan->cost, p->cost_base);
+        arena_free(&a);
+    }
+}
+END_TEST
+
 START_TEST(the_least_budget_works_and_less_does_not)
 {
     for (uint64_t seed = 1; seed <= problems(10); seed++) {
@@ -679,6 +710,7 @@ Suite *suite_plan_problem(void)
     tcase_add_test(t, small_problems_against_the_optimum);
     tcase_add_test(t, random_problems_at_many_budgets);
     tcase_add_test(t, more_memory_never_costs_more);
+    tcase_add_test(t, layers_are_reordered_and_fit_without_much_room);
     tcase_add_test(t, the_least_budget_works_and_less_does_not);
     tcase_add_loop_test(t, malformed_problems_are_named, 0, sizeof malformed / sizeof *malformed);
     tcase_add_test(t, codes_are_explained);
