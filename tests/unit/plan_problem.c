@@ -249,16 +249,16 @@ static Problem *layers(Arena *a, uint64_t seed, int32_t n, int32_t wide)
     return problem_end(&m, 0);
 }
 
-/* Buffers of all sizes that come and go: where nothing runs again, holes decide. */
+/* Buffers of all sizes that come and go: holes decide whether a schedule fits. */
 START_TEST(layers_are_reordered_and_fit_without_much_room)
 {
     for (uint64_t seed = 1; seed <= problems(5); seed++) {
         Arena a = {0};
         const Problem *p = layers(&a, seed, 120, 12);
         const Sequence *given = sequence_base(p, &a);
-        Recompute *r = plan_of(p, given->max_live / 100 * 85, &a, "layers");
+        Recompute *r = plan_of(p, given->max_live / 100 * 80, &a, "layers");
         ck_assert_int_eq(r->outcome, PLAN_FOUND);
-        ck_assert_int_eq(r->plan->cost, p->cost_base);
+        ck_assert_int_le(r->plan->cost, p->cost_base + p->cost_base / 50);
         arena_free(&a);
     }
 }
