@@ -368,14 +368,16 @@ static void put_budget(const Plan *p, Text *to)
                  b->levels > 0 && n == 0 ? "; " : "", b->parts, n > 0 ? "; " : "");
     if (n > 0)
         text_add(to, "%d steps run again to save memory", n);
-    else if (b->levels == 0 && b->parts == 0 && extra > 0)
+    bool told = b->levels > 0 || b->parts > 0 || n > 0, waits = p->store_bytes > 0 && extra > 0;
+    if (!told && waits)
         text_add(to, "what is offloaded has to be waited for");
+    extra = told || waits ? extra : 0; /* of micro-batches that is said above */
     if (extra > 0)
         text_add(to, ": +%.2f %% of time, as predicted", percent(extra, once));
     if (extra > 0 && b->tried)
         text_add(to, "; less than +%.2f %% is proved impossible%s", percent(b->bound, once),
                  b->has_parts ? " with whole values" : "");
-    text_add(to, b->levels > 0 || b->parts > 0 || n > 0 || extra > 0 ? "\n" : "");
+    text_add(to, told || extra > 0 ? "\n" : "");
     if (p->cost != NULL && p->cost->from != NULL)
         text_add(to, "times of steps: %s\n", p->cost->from);
 }
@@ -442,7 +444,7 @@ static void note_kept(Ctx *cx, Diag *d, const Plan *p)
     const PlanValue *largest = NULL;
     for (int32_t i = 0; i < p->n_values; i++) {
         const PlanValue *v = &p->value[i];
-        if (!v->kept)
+        if (!v->kept || plan_offloads(p, i))
             continue;
         bytes += v->bytes;
         largest = largest == NULL || v->bytes > largest->bytes ? v : largest;
