@@ -191,7 +191,8 @@ static Ref finite_ref(const Graph *g)
 /* Adds up what goes out of the block, and what comes in. */
 static void count_moved(const Program *p, const Call *call, int32_t n, int64_t times, Entry *e)
 {
-    for (const Call *c = call; c < call + n; c++) {
+    for (int32_t i = 0; i < n; i++) {
+        const Call *c = &call[i];
         if (c->kind == CALL_OUT || c->kind == CALL_IN)
             *(c->kind == CALL_OUT ? &e->out_bytes : &e->in_bytes) +=
                 times * p->buffer.at[c->op[0].buffer].bytes;

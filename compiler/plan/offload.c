@@ -51,7 +51,7 @@ static bool stores(const PlanStep *s, int32_t v)
 double offload_duration(const Plan *p, int32_t value)
 {
     const CostModel *m = p->cost != NULL ? p->cost : &cost_time;
-    return TRANSFER_NS + (double)p->value[value].bytes / m->store;
+    return (double)TRANSFER_NS + (double)p->value[value].bytes / m->store;
 }
 
 static double *times_of(const Plan *p, Arena *arena)
