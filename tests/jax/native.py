@@ -22,7 +22,7 @@ class Tensor(ctypes.Structure):
 
 class Options(ctypes.Structure):
     _fields_ = [("struct_size", c_size_t), ("abi", c_uint32), ("threads", c_int32), ("seed", c_uint64),
-                ("parallel_for", c_void_p), ("context", c_void_p)]
+                ("parallel_for", c_void_p), ("context", c_void_p), ("offload", c_void_p)]
 
 
 ENTRY = CFUNCTYPE(c_int, c_void_p, c_void_p, c_void_p)
@@ -39,7 +39,8 @@ class Table(ctypes.Structure):
                 ("step", ENTRY), ("grad", ENTRY), ("eval", ENTRY),
                 ("read", CFUNCTYPE(c_int, c_void_p, c_int32, c_void_p, c_size_t)),
                 ("write", CFUNCTYPE(c_int, c_void_p, c_int32, c_void_p, c_size_t)),
-                ("error", CFUNCTYPE(c_char_p, c_void_p))]
+                ("error", CFUNCTYPE(c_char_p, c_void_p)), ("offload_bytes", c_int64),
+                ("offload_out", c_int64 * 2), ("offload_in", c_int64 * 2)]
 
 
 class Native:
@@ -60,7 +61,7 @@ class Native:
         self.memory = np.zeros(t.arena_bytes + t.arena_align, np.uint8)
         begin = -self.memory.ctypes.data % t.arena_align + self.memory.ctypes.data
         self.handle = c_void_p()
-        o = Options(ctypes.sizeof(Options), t.abi, 1, seed, None, None)
+        o = Options(ctypes.sizeof(Options), t.abi, 1, seed, None, None, None)
         self.check(t.init(begin, t.arena_bytes, byref(o), byref(self.handle)), "init")
         # a gradient has the name of its parameter
         self.tensors = {t.tensors[i].name.decode(): i for i in range(t.n_tensors)

@@ -366,7 +366,7 @@ def run(lines, env):
     """Runs statements in env; gives what they say to the outside."""
     said, at = {}, 0
     while at < len(lines):
-        line = re.sub(r"^(keep|recompute) ", "", lines[at])
+        line = re.sub(r"^(keep|recompute|offload) ", "", lines[at])
         word, _, rest = line.partition(" ")
         at += 1
         if " = scan " in line:
