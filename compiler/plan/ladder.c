@@ -83,6 +83,53 @@ static Sequence *smaller(Planner *g, Sequence *a, Sequence *b)
     return a == NULL || b->arena < a->arena || (b->arena == a->arena && b->cost < a->cost) ? b : a;
 }
 
+static int64_t most_at_once(const Problem *p)
+{
+    int64_t most = 0;
+    for (int32_t v = 0; v < p->n; v++)
+        most = problem_working_set(p, v) > most ? problem_working_set(p, v) : most;
+    return most;
+}
+
+/* What comes near the least by segments; more than one, for placing leaves holes. To place is
+ * slow: those that need the fewest bytes come first, and no other can be better than what has
+ * been placed. */
+static Sequence *least_segmented(Planner *g, Sequence *s)
+{
+    Sequence *sorted[MOST_SEGMENTED];
+    if (g->segmented.n == 0)
+        g->segmented = segmented(g->p, g->base, g->out);
+    for (int32_t i = 0; i < g->segmented.n; i++) {
+        int32_t j = i;
+        for (; j > 0 && sorted[j - 1]->max_live > g->segmented.at[i]->max_live; j--)
+            sorted[j] = sorted[j - 1];
+        sorted[j] = g->segmented.at[i];
+    }
+    for (int32_t i = 0; i < g->segmented.n && sorted[i]->max_live < s->arena; i++)
+        s = smaller(g, s, sorted[i]);
+    return s;
+}
+
+/* The thinnest order that is found, in which nothing runs again. */
+static Sequence *least_order(Planner *g)
+{
+    PolishAim aim = {.budget = most_at_once(g->p),
+                     .enough = INT64_MAX,
+                     .moves = g->effort.order_moves,
+                     .hot = 3e-2,
+                     .cold = 1e-5,
+                     .thin = 1,
+                     .order_only = true};
+    return smaller(g, g->base, polish(g->p, g->base, aim, g->out));
+}
+
+Sequence *planner_low(Planner *g)
+{
+    if (g->low == NULL)
+        g->low = g->effort.thin_moves > 0 ? least_order(g) : least_segmented(g, g->base);
+    return g->low;
+}
+
 /* Asks for smaller and smaller arenas, in steps that become smaller as well. */
 static Sequence *squeeze(Planner *g, Sequence *s, int64_t range)
 {
@@ -124,37 +171,15 @@ static Sequence *near_least(Planner *g, const Sequence *s)
     return g->effort.by_rule ? planner_search(g, s, aim) : NULL;
 }
 
-/* What comes near; more than one, for placing leaves holes. To place is slow: those that need
- * the fewest bytes come first, and no other can be better than what has been placed. */
-static Sequence *least_segmented(Planner *g, Sequence *s)
-{
-    Sequence *sorted[MOST_SEGMENTED];
-    g->segmented = segmented(g->p, g->base, g->out);
-    for (int32_t i = 0; i < g->segmented.n; i++) {
-        int32_t j = i;
-        for (; j > 0 && sorted[j - 1]->max_live > g->segmented.at[i]->max_live; j--)
-            sorted[j] = sorted[j - 1];
-        sorted[j] = g->segmented.at[i];
-    }
-    for (int32_t i = 0; i < g->segmented.n && sorted[i]->max_live < s->arena; i++)
-        s = smaller(g, s, sorted[i]);
-    return s;
-}
-
 /* Nodes of a chain: moves by chance do little for a deep net. */
 enum { MOST_SQUEEZED = 2000 };
 
-Sequence *planner_least(Planner *g)
+/* The same for every budget, whatever was asked before. */
+static Sequence *find_least(Planner *g)
 {
     const Problem *p = g->p;
-    if (g->least != NULL)
-        return g->least;
-    int64_t most = 0;
-    for (int32_t v = 0; v < p->n; v++)
-        most = problem_working_set(p, v) > most ? problem_working_set(p, v) : most;
-    Sequence *s = g->base;
-    if (g->effort.by_rule)
-        s = least_segmented(g, s);
+    int64_t most = most_at_once(p);
+    Sequence *s = g->effort.by_rule || g->effort.thin_moves > 0 ? planner_low(g) : g->base;
     bool is_chain = s->arena - most <= (g->base->arena - most) / 4;
     for (int i = 0; i < 3 && s->arena > most && !is_chain; i++) {
         PolishAim aim = {.budget = most,
@@ -170,8 +195,18 @@ Sequence *planner_least(Planner *g)
         s = least_segmented(g, s);
     if (!is_chain || p->n <= MOST_SQUEEZED)
         s = cheapen(g, squeeze(g, s, s->arena - most));
-    g->least = s;
+    return s;
+}
+
+Sequence *planner_least(Planner *g)
+{
+    if (g->least != NULL)
+        return g->least;
+    int64_t room = g->room;
+    g->room = 0;
+    g->least = find_least(g);
     g->near = near_least(g, g->least);
+    g->room = room;
     return g->least;
 }
 

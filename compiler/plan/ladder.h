@@ -11,11 +11,12 @@ enum { MOST_RUNGS = 48 };
 /* How far to go; moves are those of local search. */
 typedef struct LadderEffort {
     int64_t least_moves;
-    int64_t rung_moves; /* at each rung */
-    int64_t thin_moves; /* where placing leaves holes: to make the schedule thin; 0: it isn't */
-    int32_t rungs;      /* parts of what running every node once takes */
-    int32_t rung_step;  /* by_rule: of 80 parts */
-    bool by_rule;       /* schedules that come from rules are improved little: a large problem */
+    int64_t rung_moves;  /* at each rung */
+    int64_t order_moves; /* ... for an order, where placing leaves holes */
+    int64_t thin_moves;  /* where placing leaves holes: to make the schedule thin; 0: it isn't */
+    int32_t rungs;       /* parts of what running every node once takes */
+    int32_t rung_step;   /* by_rule: of 80 parts */
+    bool by_rule;        /* schedules that come from rules are improved little: a large problem */
 } LadderEffort;
 
 struct Planner {
@@ -25,6 +26,7 @@ struct Planner {
     Arena *out;
     int64_t room;                /* of a budget, left for holes */
     Sequence *base;              /* the given order, placed */
+    Sequence *low;               /* see planner_low; or NULL */
     Sequence *least;             /* the one with the smallest arena; NULL before it is looked for */
     Segmented segmented;         /* found with the least */
     Sequence *near;              /* a cheaper one that takes little more, placed; or NULL */
@@ -43,5 +45,8 @@ void planner_place(Planner *g, Sequence *s);
 /* Searches from this schedule for one that takes aim.budget; where placing leaves holes,
  * for less. NULL if none is found, or one whose bytes without holes are too many. */
 Sequence *planner_search(Planner *g, const Sequence *from, PolishAim aim);
+
+/* A schedule with few bytes that is soon found, placed: what the least is at the most. */
+Sequence *planner_low(Planner *g);
 
 #endif

@@ -7,7 +7,6 @@
 typedef struct Effort {
     int64_t moves; /* at the budget itself, for each start */
     int64_t last_moves;
-    int64_t order_moves;
     LadderEffort ladder;
     int32_t starts;
     int64_t place_work;
@@ -59,7 +58,7 @@ static Effort effort_of(const Problem *p, PlanEffort effort)
         e.ladder.thin_moves = (max ? 100 : 20) * (int64_t)(p->n < LARGE ? p->n : LARGE);
         e.place_work = max ? 20000000 : 4000000;
     }
-    e.order_moves = all / 16;
+    e.ladder.order_moves = all / 16;
     e.bound = (BoundEffort){INT64_C(3000000000), 16, p->n <= 500 ? 60 : p->n <= LARGE ? 8 : 1};
     if (!max)
         e.bound = (BoundEffort){INT64_C(1000000000), 8, p->n <= 500 ? 20 : 1};
@@ -147,7 +146,7 @@ static Sequence *best_order(Planning *g)
 {
     PolishAim aim = {.budget = g->r->budget,
                      .enough = g->p->cost_base,
-                     .moves = g->effort.order_moves,
+                     .moves = g->effort.ladder.order_moves,
                      .hot = 3e-2,
                      .cold = 1e-5,
                      .thin = 1,
@@ -169,7 +168,7 @@ typedef struct Start {
 
 static void search_from(Planning *g, Start at, int64_t moves, int32_t seed)
 {
-    const Sequence *best = g->r->plan != NULL ? g->r->plan : g->ladder.least;
+    const Sequence *best = g->r->plan;
     PolishAim aim = {.budget = g->r->budget,
                      .enough = enough(g),
                      .moves = moves,
@@ -218,6 +217,16 @@ static bool nearly_done(Planning *g)
     return g->r->plan->cost <= g->p->cost_base + g->r->bound + g->p->cost_base / 5000;
 }
 
+/* Below the least nothing is looked for, even where by luck it would be found: what is named as
+ * the least that works is just that. */
+static bool is_refused(Planning *g)
+{
+    if (g->r->budget >= planner_low(&g->ladder)->arena)
+        return false;
+    g->r->least = planner_least(&g->ladder)->arena;
+    return g->r->budget < g->r->least;
+}
+
 static void solve(Planning *g, bool least_asked)
 {
     Recompute *r = g->r;
@@ -230,17 +239,17 @@ static void solve(Planning *g, bool least_asked)
         r->least = planner_least(&g->ladder)->arena;
         return;
     }
+    if (is_refused(g))
+        return;
     Sequence *lowest = try_keep_sets(g, b, g->base);
     if (g->p->n > LARGE && r->plan != NULL && nearly_done(g))
         return;
     g->order = best_order(g);
     if (offer(g, g->order) && r->plan->cost <= enough(g))
         return;
-    Sequence *least = planner_least(&g->ladder);
     offer(g, planner_ladder(&g->ladder, r->budget));
     search_at_budget(g, lowest);
-    r->least = r->plan != NULL ? r->budget : least->arena;
-    if (r->plan != NULL && r->plan->cost > g->p->cost_base + r->bound)
+    if (r->plan->cost > g->p->cost_base + r->bound)
         find_bound(g, g->effort.bound.cases, r->plan->cost - g->p->cost_base);
 }
 

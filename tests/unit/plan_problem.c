@@ -264,18 +264,31 @@ START_TEST(layers_are_reordered_and_fit_without_much_room)
 }
 END_TEST
 
+/* ... and nothing else of what is below, nor is anything above refused. */
+static void least_is_the_border(const Problem *p, Arena *a, const char *what)
+{
+    static const int64_t off[] = {1, 17, 60, 400};
+    Recompute *r = recompute(p, (BudgetAsked){.kind = BUDGET_LEAST}, EFFORT_DEFAULT, a);
+    ck_assert_int_eq(r->outcome, PLAN_FOUND);
+    ck_assert_int_le(r->plan->arena, r->budget);
+    ck_assert_int_eq(plan_of(p, r->budget, a, what)->outcome, PLAN_FOUND);
+    for (size_t i = 0; i < sizeof off / sizeof *off; i++) {
+        ck_assert_int_eq(plan_of(p, r->budget + off[i], a, what)->outcome, PLAN_FOUND);
+        Recompute *less = plan_of(p, r->budget - off[i], a, what);
+        ck_assert_msg(less->outcome != PLAN_FOUND, "%s: %d bytes below the least", what,
+                      (int)off[i]);
+        ck_assert_int_eq(less->least, r->budget);
+    }
+}
+
 START_TEST(the_least_budget_works_and_less_does_not)
 {
     for (uint64_t seed = 1; seed <= problems(10); seed++) {
         Arena a = {0};
-        const Problem *p = random_problem(&a, seed + 7000, 16, 50);
-        Recompute *r = recompute(p, (BudgetAsked){.kind = BUDGET_LEAST}, EFFORT_DEFAULT, &a);
-        ck_assert_int_eq(r->outcome, PLAN_FOUND);
-        ck_assert_int_le(r->plan->arena, r->budget);
-        ck_assert_int_eq(plan_of(p, r->budget, &a, "the least")->outcome, PLAN_FOUND);
-        Recompute *less = plan_of(p, r->budget - 1, &a, "one byte less");
-        ck_assert_int_ne(less->outcome, PLAN_FOUND);
-        ck_assert_int_eq(less->least, r->budget);
+        const char *what = arena_printf(&a, "seed %d", (int)seed);
+        least_is_the_border(random_problem(&a, seed + 7000, 16, 600), &a, what);
+        if (seed <= 2)
+            least_is_the_border(layers(&a, seed, 100, 10), &a, what);
         arena_free(&a);
     }
 }
