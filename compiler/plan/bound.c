@@ -42,7 +42,7 @@ static int32_t branching(const Moment *m, const MomentBound *b)
     int32_t best = -1;
     for (int32_t i = 0; b->has_fit && i < m->n; i++) {
         int32_t v = m->cell[i];
-        bool open = m->decided[v] == OPEN && m->p->node[v].pure && !m->read[v];
+        bool open = m->decided[v] == OPEN && !m->read[v];
         if (open && b->fits.kept[v] != b->over.kept[v] &&
             (best < 0 || m->p->node[v].bytes > m->p->node[best].bytes))
             best = v;
@@ -239,6 +239,21 @@ static int64_t look(Finding *f, int32_t node, int32_t cases, bool note)
     return bound;
 }
 
+/* The nodes that run while there is room in this order may be moments all the same: they are
+ * looked at where the others prove nothing. Returns how many have something to say. */
+static int32_t look_elsewhere(Finding *f, Candidate *c)
+{
+    int32_t n = 0;
+    for (int32_t v = 0; v < f->p->n && f->work >= 0 && f->b->bound < f->enough; v++) {
+        int64_t bound = look(f, v, 1, true);
+        if (bound > 0)
+            c[n++] = (Candidate){v, bound};
+    }
+    return n;
+}
+
+enum { MOST_CLOSED = 4 }; /* moments with more than one case */
+
 Bound *bound_find(const Problem *p, const Sequence *order, int64_t budget, int64_t enough,
                   BoundEffort effort, Arena *out)
 {
@@ -250,8 +265,11 @@ Bound *bound_find(const Problem *p, const Sequence *order, int64_t budget, int64
     int32_t n = choose(order, budget, effort.moments, c);
     for (int32_t i = 0; i < n && f.work >= 0 && b->bound < enough; i++)
         c[i].key = look(&f, c[i].node, 1, true);
+    if (b->bound == 0 && effort.cases > 1)
+        n = look_elsewhere(&f, c);
     qsort(c, (size_t)n, sizeof *c, by_key);
-    for (int32_t i = 0; i < n && i < 4 && effort.cases > 1 && f.work >= 0 && b->bound < enough; i++)
+    for (int32_t i = 0;
+         i < n && i < MOST_CLOSED && effort.cases > 1 && f.work >= 0 && b->bound < enough; i++)
         look(&f, c[i].node, effort.cases, true);
     arena_free(&f.scratch);
     return b;

@@ -237,13 +237,31 @@ static void consider(Moment *m, MomentBound *b, Price price, int64_t flow, doubl
     b->shift = price.shift;
 }
 
+/* The cheapest cut, whatever its bytes: keeps all that is needed, or, where something is decided
+ * not to be kept, runs that again. For a price so low that all bytes are worth half a unit of cost.
+ */
+static Cut cheapest(Moment *m, MomentBound *b, double *best)
+{
+    bool some = false;
+    for (int32_t i = 0; i < m->n; i++)
+        some = some || m->decided[m->cell[i]] == NOT_KEPT;
+    if (!some)
+        return keep_all(m);
+    Price low = price_of((double)m->scale / (2 * (double)m->bytes + 2));
+    int64_t flow = run(m, low, false);
+    if (*m->work < 0)
+        return keep_all(m);
+    consider(m, b, low, flow, best);
+    return cut_of(m);
+}
+
 enum { MOST_ROUNDS = 40 };
 
 /* The lines of the two cuts meet where the next price is tried: the slope of the bound
  * is the bytes of the cut less the room. */
-static void search_price(Moment *m, MomentBound *b, bool quick)
+static void search_price(Moment *m, MomentBound *b, double best, bool quick)
 {
-    double best = 0, scale = (double)m->scale;
+    double scale = (double)m->scale;
     double price = scale * ((double)m->p->cost_base + 1) / (double)(b->over.bytes - m->room);
     for (int i = 0; i < MOST_ROUNDS && *m->work >= 0; i++) {
         Price at = price_of(price);
@@ -371,13 +389,14 @@ MomentBound moment_bound(Moment *m, bool quick)
     MomentBound b = {0};
     if (is_impossible(m, &b))
         return b;
-    b.over = keep_all(m);
+    double best = 0;
+    b.over = cheapest(m, &b, &best);
     if (b.over.bytes <= m->room) {
         b.fits = b.over;
         b.has_fit = true;
         return b;
     }
-    search_price(m, &b, quick);
+    search_price(m, &b, best, quick);
     if (b.has_fit)
         fill(m, &b);
     return b;

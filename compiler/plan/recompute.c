@@ -23,7 +23,7 @@ typedef struct Planning {
     Sequence *order; /* the best order found, nothing twice */
 } Planning;
 
-enum { LARGE = 2000 }; /* nodes */
+enum { SMALL = 100, LARGE = 2000 }; /* nodes */
 
 /* ---- its own judge ------------------------------------------------------------------- */
 
@@ -62,6 +62,8 @@ static Effort effort_of(const Problem *p, PlanEffort effort)
     e.bound = (BoundEffort){INT64_C(3000000000), 16, p->n <= 500 ? 60 : p->n <= LARGE ? 8 : 1};
     if (!max)
         e.bound = (BoundEffort){INT64_C(1000000000), 8, p->n <= 500 ? 20 : 1};
+    if (p->n <= SMALL)
+        e.bound.cases = 500;
     return e;
 }
 
