@@ -13,6 +13,7 @@
 #   JAX_MODELS                    30           300   judged by JAX
 #   MUTATIONS                    500         5,000   edits of the examples
 #   BOUND_GRAPHS                  12           500   graphs whose bounds HiGHS judges
+#   PLANNED_PROBLEMS              25        17,000   bare problems, each within six budgets
 #   SEED                           1             1   of everything drawn
 #   GRADC_FULL                     -             1   whatever has no number: all of it
 set -u
@@ -38,9 +39,11 @@ RANDOM_MODELS=$(share "${RANDOM_MODELS:-5000}")
 JAX_MODELS=$(share "${JAX_MODELS:-300}")
 MUTATIONS=$(share "${MUTATIONS:-5000}")
 BOUND_GRAPHS=$(share "${BOUND_GRAPHS:-500}")
+PLANNED_PROBLEMS=$(share "${PLANNED_PROBLEMS:-17000}")
 SEED=$((${SEED:-1} + 1000 * (i - 1)))
 GRADC_FULL=1 STAGE_MINUTES=${STAGE_MINUTES:-600}
-export FUZZ_RUNS KILLS RANDOM_MODELS JAX_MODELS MUTATIONS BOUND_GRAPHS SEED GRADC_FULL STAGE_MINUTES
+export FUZZ_RUNS KILLS RANDOM_MODELS JAX_MODELS MUTATIONS BOUND_GRAPHS PLANNED_PROBLEMS
+export SEED GRADC_FULL STAGE_MINUTES
 
 mkdir -p build
 out=build/full-$i-of-$n.txt
@@ -48,7 +51,8 @@ out=build/full-$i-of-$n.txt
     echo "tests/full.sh, shard $shard, seed $SEED, $(date -u +%Y-%m-%d), $(git rev-parse --short HEAD 2>/dev/null)"
     sed -n 's/^model name[^:]*: */CPU: /p' /proc/cpuinfo | head -n 1
     echo "FUZZ_RUNS=$FUZZ_RUNS KILLS=$KILLS RANDOM_MODELS=$RANDOM_MODELS" \
-        "JAX_MODELS=$JAX_MODELS MUTATIONS=$MUTATIONS BOUND_GRAPHS=$BOUND_GRAPHS"
+        "JAX_MODELS=$JAX_MODELS MUTATIONS=$MUTATIONS BOUND_GRAPHS=$BOUND_GRAPHS" \
+        "PLANNED_PROBLEMS=$PLANNED_PROBLEMS"
     sh tests/run.sh "$@"
 } 2>&1 | tee "$out"
 last=$(tail -n 1 "$out")
