@@ -12,6 +12,11 @@ typedef struct Place {
     int64_t step[MAX_LOOP_DEPTH];
 } Place;
 
+/* Picks of one scan whose memory is one value: lower_stacks.c. NONE: no such. */
+typedef struct CarryStack {
+    Ref before, after; /* what a carry was before each step, and after it */
+} CarryStack;
+
 /* One graph (an entry's or a body's) being lowered. */
 typedef struct Level {
     struct Level *outer;
@@ -32,7 +37,10 @@ typedef struct Level {
     struct Level **body; /* by group */
     int32_t **carry; /* by group of a scan, by carry: the value of one that no pick reads, or -1 */
     int32_t **swap;  /* likewise: the value that keeps what another carry was, or -1 */
-    Ref *result_of;  /* body, by Ref: nonzero if the node is written to result i: i + 1 */
+    CarryStack **stack; /* likewise */
+    Ref *within;        /* by Ref: the pick in whose memory it is, itself too, or NONE ... */
+    int64_t *shift;     /* ... from this element on */
+    Ref *result_of;     /* body, by Ref: nonzero if the node is written to result i: i + 1 */
 } Level;
 
 typedef struct Lowering {
@@ -69,6 +77,16 @@ const Root *result_root(const Graph *body, int i);
 int count_results(const Graph *body);
 /* The carry whose old value is the body's new carry i, or -1. */
 int64_t old_carry(const Graph *body, int i, int64_t carries);
+
+/* ---- lower_stacks.c: carries in stacks ------------------------------------- */
+
+/* Finds those of a scan.   requires: its picks have no values yet. */
+void level_stacks(Lowering *lo, Level *l, const Group *gr, int at);
+/* The node that has the memory r is in, from element level_shift() on. */
+Ref level_memory(const Level *l, Ref r);
+int64_t level_shift(const Level *l, Ref r);
+/* Of all that is in the memory of r. */
+Type level_type(const Level *l, Ref r);
 
 /* ---- lower_calls.c: buffers of what is planned, and calls ------------------ */
 
