@@ -211,9 +211,7 @@ Lowered *lower_plan(Ctx *cx, Program *p, const Clusters *c, const Pinned *pin, c
     Lowered *l = NEW(p->arena, Lowered);
     l->lo =
         (Lowering){.cx = cx, .p = p, .pin = pin, .arena = p->arena, .entry = entry, .cost = cost};
-    l->level = level_new(&l->lo, NULL, c);
-    level_slots(&l->lo, l->level);
-    level_plan(&l->lo, l->level, entry_base(p));
+    l->level = level_of_entry(&l->lo, c, entry_base(p));
     return l;
 }
 

@@ -23,9 +23,10 @@ typedef struct Level {
     const Clusters *c;
     const Graph *g;
     int depth;
-    int64_t offset; /* of this level's values in the block: a body's workspace */
-    int64_t store;  /* of those that are offloaded, in the store; -1: not yet known */
-    Place *place;   /* by Ref: at the step that is emitted */
+    int64_t offset;         /* of this level's values in the block: a body's workspace */
+    bool apart, has_stacks; /* of carries: there are to be none; there are some */
+    int64_t store;          /* of those that are offloaded, in the store; -1: not yet known */
+    Place *place;           /* by Ref: at the step that is emitted */
     Plan *plan;
     int32_t *value;        /* by Ref: PlanValue, or -1 */
     int32_t *buffer_of;    /* by PlanValue: at the step that is emitted */
@@ -64,11 +65,10 @@ int32_t lower_input_buffer(const Pinned *pin, int64_t i);
 
 /* ---- lower_plan.c: values, steps and their plan --------------------------- */
 
-Level *level_new(Lowering *lo, Level *outer, const Clusters *c);
-/* Values for pinned storage; of an entry's level. */
-void level_slots(Lowering *lo, Level *l);
-/* gives: l->plan, in the block from `base` on; of the bodies, too. */
-void level_plan(Lowering *lo, Level *l, int64_t base);
+/* The level of an entry with its plan, in the block from `base` on, and those of all bodies. Where
+ * carries in stacks take more than without, for the old values and the new ones are not read at
+ * the same time, there are none. */
+Level *level_of_entry(Lowering *lo, const Clusters *c, int64_t base);
 /* Under cx->verify; a plan that does not hold is reported as E0990. */
 void check_plan(Lowering *lo, const Plan *p);
 /* The pick of a scan's result i that the group stores, or NONE. */

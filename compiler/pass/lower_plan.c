@@ -4,7 +4,7 @@
 #include "../plan/place.h"
 #include "lower_level.h"
 
-Level *level_new(Lowering *lo, Level *outer, const Clusters *c)
+static Level *level_new(Lowering *lo, Level *outer, const Clusters *c)
 {
     Level *l = NEW(lo->arena, Level);
     int n = c->g->node.n;
@@ -116,7 +116,8 @@ static void make_value(Lowering *lo, Level *l, Ref r)
         l->value[r] = add_value(lo, l, r, v);
 }
 
-void level_slots(Lowering *lo, Level *l)
+/* Values for pinned storage; of an entry's level. */
+static void level_slots(Lowering *lo, Level *l)
 {
     l->slot_value = NEW_ARRAY(lo->arena, int32_t, lo->pin->slot.n);
     for (int i = 0; i < lo->pin->slot.n; i++) {
@@ -347,7 +348,8 @@ void check_plan(Lowering *lo, const Plan *p)
     arena_free(&scratch);
 }
 
-void level_plan(Lowering *lo, Level *l, int64_t base)
+/* gives: l->plan, in the block from `base` on; of the bodies, too. */
+static void level_plan(Lowering *lo, Level *l, int64_t base)
 {
     Plan *p = NEW(lo->arena, Plan);
     l->plan = p;
@@ -441,9 +443,11 @@ static bool writes_direct(const Clusters *c, Ref r, int i, int64_t carries)
     return overwrites_carry(c, own, r, i);
 }
 
-static Level *lower_body(Lowering *lo, Level *outer, const Group *gr, const CarryStack *stack)
+static Level *body_level(Lowering *lo, Level *outer, const Group *gr, const CarryStack *stack,
+                         bool apart)
 {
     Level *l = level_new(lo, outer, gr->body);
+    l->apart = apart;
     int64_t carries = attr(outer->g, gr->anchor, SCAN_CARRIES)->i;
     int n = count_results(l->g);
     for (int i = 0; i < n; i++) {
@@ -454,4 +458,31 @@ static Level *lower_body(Lowering *lo, Level *outer, const Group *gr, const Carr
     }
     level_plan(lo, l, 0);
     return l;
+}
+
+static Level *lower_body(Lowering *lo, Level *outer, const Group *gr, const CarryStack *stack)
+{
+    Level *l = body_level(lo, outer, gr, stack, false);
+    if (!l->has_stacks)
+        return l;
+    Level *apart = body_level(lo, outer, gr, stack, true);
+    return apart->plan->peak < l->plan->peak ? apart : l;
+}
+
+static Level *entry_level(Lowering *lo, const Clusters *c, int64_t base, bool apart)
+{
+    Level *l = level_new(lo, NULL, c);
+    l->apart = apart;
+    level_slots(lo, l);
+    level_plan(lo, l, base);
+    return l;
+}
+
+Level *level_of_entry(Lowering *lo, const Clusters *c, int64_t base)
+{
+    Level *l = entry_level(lo, c, base, false);
+    if (!l->has_stacks)
+        return l;
+    Level *apart = entry_level(lo, c, base, true);
+    return apart->plan->peak < l->plan->peak ? apart : l;
 }

@@ -40,11 +40,12 @@ void level_stacks(Lowering *lo, Level *l, const Group *gr, int at)
 {
     const Scan is = scan_of(l->g, gr->anchor);
     l->stack[at] = NEW_ARRAY(lo->arena, CarryStack, is.carries);
-    for (int i = 0; i < is.carries && is.count > 1; i++) {
+    for (int i = 0; i < is.carries && is.count > 1 && !l->apart; i++) {
         CarryStack s = find_stack(l, gr, i, is.carries);
         if (s.before == NONE || s.after == NONE)
             continue;
         l->stack[at][i] = s;
+        l->has_stacks = true;
         Ref low = is.down ? s.after : s.before, high = is.down ? s.before : s.after;
         l->within[low] = l->within[high] = low;
         l->shift[high] = type_elems(type_of(l->g, high)) / is.count;
