@@ -1,6 +1,7 @@
 /* Groups become a Program: pinned storage, buffers, entries.
  *
  *   lower_plan.c    values and steps of a graph, and their plan
+ *   lower_stacks.c  carries whose old and new values have one memory
  *   lower_calls.c   buffers of what is planned, and calls */
 #include "lower_level.h"
 

@@ -2,8 +2,9 @@
 """A recurrence of 1,000 steps: bytes of a step against its time, beside PyTorch and JAX.
 
 PyTorch and JAX's scan, whole and with a checkpoint for each 32 steps, and gradc within budgets, of
-which those of the peers' bytes are some; each round runs all of them once, and the median of the
-rounds' medians counts. Then gradc alone over 10,000 steps, within budgets of a root of the steps and
+which those of the peers' bytes are some; each round runs all of them once. Of times there are the
+median of the rounds' medians and the shortest step of all rounds, which on a busy machine is what
+can be compared. Then gradc alone over 10,000 steps, within budgets of a root of the steps and
 of their logarithm. Bytes are what a step takes besides parameters and the inputs' copy: tensors of
 PyTorch at their peak, XLA's scratch, gradc's block from the first byte that is planned on.
 
@@ -41,7 +42,7 @@ def run(command, limit=900):
 def peer(a, model, how):
     row = json.loads(run([a.python, os.path.join(HERE, "peers", "run.py"), model, "--peer", how,
                           "--tensors", "--threads", "1", "--seconds", str(a.seconds)]).splitlines()[-1])
-    return row["xla_temp_mb" if how == "jax" else "tensor_peak_mb"], row["median_ms"]
+    return row["xla_temp_mb" if how == "jax" else "tensor_peak_mb"], row["median_ms"], row["min_ms"]
 
 
 def plan(a, steps, budget=None):
@@ -52,39 +53,41 @@ def plan(a, steps, budget=None):
 
 def time(a, steps, budget, count):
     options = ["--budget", str(budget)] if budget is not None else []
-    return json.loads(run([a.gradc, "bench", MODEL, "-D", "steps=%d" % steps, "--json", "--threads",
-                           "1", "--steps", str(count), "--warmup", "3"] + options))["step_ms"]["median"]
+    got = json.loads(run([a.gradc, "bench", MODEL, "-D", "steps=%d" % steps, "--json", "--threads",
+                          "1", "--steps", str(count), "--warmup", "3"] + options))["step_ms"]
+    return got["median"], got["min"]
 
 
 def gradc(a, steps, budget, count):
-    """The same two figures of gradc; budget: bytes of a step, None or "min"."""
+    """The same figures of gradc; budget: bytes of a step, None or "min"."""
     if isinstance(budget, int):
         budget += plan(a, steps)["base"]
     p = plan(a, steps, budget)
-    return (p["peak"] - p["base"]) / MIB, time(a, steps, budget, count)
+    return ((p["peak"] - p["base"]) / MIB, *time(a, steps, budget, count))
 
 
 def measure(a, cases):
-    """Medians of rounds that run all cases in turn: {name: (MiB, ms)}."""
+    """Rounds that run all cases in turn: {name: (MiB, median ms, least ms)}."""
     found = {}
     for _ in range(a.rounds):
         for name, case in cases:
             found.setdefault(name, []).append(case())
-    return {name: (rows[0][0], statistics.median(ms for _, ms in rows))
+    return {name: (rows[0][0], statistics.median(r[1] for r in rows), min(r[2] for r in rows))
             for name, rows in found.items()}
 
 
 def table(title, found, whole):
-    print("%-28s %9s %9s %8s" % (title, "MiB", "ms", "time"))
-    for name, (mib, ms) in found.items():
-        print("%-28s %9.2f %9.1f %7.2fx" % (name, mib, ms, ms / found[whole(name)][1]), flush=True)
+    print("%-28s %9s %9s %9s %8s" % (title, "MiB", "median ms", "least ms", "time"))
+    for name, (mib, ms, least) in found.items():
+        print("%-28s %9.2f %9.1f %9.1f %7.2fx" % (name, mib, ms, least, least / found[whole(name)][2]),
+              flush=True)
 
 
 def behind(found, names):
-    """Peers that are as small as every plan of gradc that is as fast, or smaller."""
+    """Peers that no plan of gradc is as small as and as fast as."""
     ours = [found[n] for n in found if n not in names]
     return [n for n in names if n in found and
-            not any(mib <= found[n][0] and ms <= found[n][1] for mib, ms in ours)]
+            not any(mib <= found[n][0] and ms <= found[n][2] for mib, _, ms in ours)]
 
 
 def thousand(a):
