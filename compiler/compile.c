@@ -168,7 +168,7 @@ static bool entry_graph(Ctx *cx, const Options *o, EntryKind e, bool primal_only
     all->has_runs = all->has_runs || can_split_scans(g, room);
     if (o->form.scan_levels > 0 &&
         cut_scans(room, o->form.scan_levels, out)) /* fewer bytes, more time */
-        simplify(cx, g = *out);
+        g = *out; /* not simplified yet: cotangents are to be added in the same order */
     if (!vjp(cx, g, model_pinned(m), model_precision(m).loss_scale)) /* append the reverse graph */
         return false; /* an op has no derivative          */
     simplify(cx, g);

@@ -15,58 +15,7 @@
  * The forward body is cut back to its own nodes and only gets more results. */
 #include <assert.h>
 #include <string.h>
-#include "op.h"
-
-/* What a node of the body is to the reverse body. */
-typedef enum Part {
-    UNUSED,
-    COPIED,   /* computed there, too */
-    CT,       /* cotangent of result `index` */
-    SEQUENCE, /* slice of the operand `index` */
-    SAME,     /* operand `index`, the same in every iteration */
-    RESIDUAL  /* stacked by the forward scan as result `index` */
-} Part;
-
-typedef struct Place {
-    Part part;
-    int index;
-} Place;
-
-typedef struct Reverse {
-    Graph *g, *body, *back; /* around the scan, its body, the reverse body */
-    Ref n, ct;
-    Scan is;
-    int n_args, results;
-    Ref own, all;      /* nodes of the body itself; with those of the reverse */
-    bool *wanted;      /* by operand: its cotangent is asked for */
-    Ref *arg;          /* by operand: its node in the body, NONE if it reads none */
-    Ref *seed;         /* by result: the argument that is its cotangent, or NONE */
-    Ref *d;            /* by operand: its cotangent in the body */
-    bool *varies;      /* by node: depends on a carry or a sequence */
-    Place *place;      /* by node */
-    Ref *map;          /* by node: in the reverse body */
-    VEC(Ref) sequence; /* reverse sequences, as nodes of the body */
-    VEC(Ref) same;     /* reverse operands that stay the same, likewise */
-    Arena *scratch;
-} Reverse;
-
-static bool is_carry(const Reverse *v, int i)
-{
-    return i < v->is.carries;
-}
-
-static bool is_sequence(const Reverse *v, int i)
-{
-    return i >= v->is.carries && i < v->is.carries + v->is.sequences;
-}
-
-static Ref result(const Graph *body, int i)
-{
-    for (int r = 0; r < body->root.n; r++)
-        if (body->root.at[r].kind == ROOT_RESULT && i-- == 0)
-            return body->root.at[r].ref;
-    return NONE;
-}
+#include "scan_adjoint.h"
 
 /* ---- what is wanted ------------------------------------------------------------- */
 
@@ -143,87 +92,6 @@ static bool pull_back(Reverse *v)
         v->d[i] = v->wanted[i] && v->arg[i] != NONE ? ds[x++] : REF_ZERO;
     v->all = (Ref)v->body->node.n;
     return fine;
-}
-
-/* ---- what the reverse body reads ---------------------------------------------------- */
-
-/* By node: does it differ from one iteration to the next? */
-static void find_varying(Reverse *v)
-{
-    const Graph *b = v->body;
-    v->varies = NEW_ARRAY(v->scratch, bool, v->all);
-    for (Ref r = 1; r < v->all; r++) {
-        bool varies = false;
-        if (op_of(b, r) == OP_arg) {
-            int64_t i = attr(b, r, 0)->i;
-            varies = i < v->is.carries + v->is.sequences || i >= v->n_args;
-        }
-        for (int i = 0; i < node(b, r)->n_args; i++)
-            varies = varies || v->varies[arg(b, r, i)];
-        v->varies[r] = varies;
-    }
-}
-
-/* A view or a cast that is not smaller than what it is of is not worth keeping. */
-static bool is_wide_view(const Graph *b, Ref r)
-{
-    bool cast = op_of(b, r) == OP_cast;
-    return (cast || optab[op_of(b, r)]->kind == OP_VIEW) && node(b, r)->n_args == 1 &&
-           type_bytes(type_of(b, arg(b, r, 0))) <= type_bytes(type_of(b, r));
-}
-
-static Place place_arg(const Reverse *v, Ref r)
-{
-    int i = (int)attr(v->body, r, 0)->i;
-    if (i >= v->n_args)
-        return (Place){CT, i - v->n_args};
-    if (is_carry(v, i))
-        return (Place){RESIDUAL, -1};
-    return (Place){is_sequence(v, i) ? SEQUENCE : SAME, i};
-}
-
-/* In the reverse pass of training alone: a gradient that the model takes itself is part of the
- * forward pass, and has the same order of sums with the word as without. */
-static bool is_asked_again(const Reverse *v, Ref r)
-{
-    const Origin *o = node(v->body, r)->origin;
-    if (o == NULL || o->memory != MEMORY_RECOMPUTE)
-        return false;
-    for (const Graph *at = v->g; at != NULL; at = at->outer)
-        if (at->n_primal != 0)
-            return true;
-    return false;
-}
-
-/* requires: the reverse body reads r. A node of the reverse is moved; so is the pick
- * of a value that an inner scan has stacked since, unless the scan is the body's own. */
-static Place find_place(const Reverse *v, Ref r)
-{
-    const Graph *b = v->body;
-    if (op_of(b, r) == OP_arg)
-        return place_arg(v, r);
-    bool picks_primal = op_of(b, r) == OP_pick && arg(b, r, 0) < v->own;
-    if (!v->varies[r] || (r >= v->own && !picks_primal))
-        return (Place){COPIED, 0};
-    bool again = v->is.lean || is_asked_again(v, r);
-    return (Place){again || is_wide_view(b, r) ? COPIED : RESIDUAL, -1};
-}
-
-static void need(Reverse *v, Ref r)
-{
-    if (r != NONE && r != REF_ZERO && v->place[r].part == UNUSED)
-        v->place[r] = find_place(v, r);
-}
-
-static void find_places(Reverse *v)
-{
-    v->place = NEW_ARRAY(v->scratch, Place, v->all);
-    for (int i = 0; i < v->n_args; i++)
-        need(v, v->d[i]);
-    for (Ref r = v->all - 1; r >= 1; r--)
-        if (v->place[r].part == COPIED)
-            for (int i = 0; i < node(v->body, r)->n_args; i++)
-                need(v, arg(v->body, r, i));
 }
 
 /* ---- moving --------------------------------------------------------------------------- */
@@ -498,7 +366,6 @@ static void build_reverse(Reverse *v, int n_arg, Ref d[])
     Ref *acc = NEW_ARRAY(v->scratch, Ref, v->n_args);
     v->map = NEW_ARRAY(v->scratch, Ref, v->all);
     v->back = g_body(v->g);
-    find_varying(v);
     find_places(v);
     int n_carries = add_carries(v, acc);
     add_operands(v, n_carries);

@@ -1,4 +1,4 @@
-/* scan: a body run a constant number of times. Its reverse is a scan again: scan_vjp.c
+/* scan: a body run a constant number of times. Its reverse is a scan again: graph/scan_adjoint.c
  * holds g_scan_adjoint(). */
 #include "../graph/op.h"
 

@@ -1,6 +1,7 @@
 /* Groups become a Program: pinned storage, buffers, entries.
  *
  *   lower_plan.c    values and steps of a graph, and their plan
+ *   lower_stacks.c  carries whose old and new values have one memory
  *   lower_calls.c   buffers of what is planned, and calls */
 #include "lower_level.h"
 
@@ -211,9 +212,7 @@ Lowered *lower_plan(Ctx *cx, Program *p, const Clusters *c, const Pinned *pin, c
     Lowered *l = NEW(p->arena, Lowered);
     l->lo =
         (Lowering){.cx = cx, .p = p, .pin = pin, .arena = p->arena, .entry = entry, .cost = cost};
-    l->level = level_new(&l->lo, NULL, c);
-    level_slots(&l->lo, l->level);
-    level_plan(&l->lo, l->level, entry_base(p));
+    l->level = level_of_entry(&l->lo, c, entry_base(p));
     return l;
 }
 

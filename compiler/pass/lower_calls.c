@@ -24,9 +24,10 @@ static Operand operand_at(const Place *pl)
 Place level_place(const Lowering *lo, const Level *l, Ref r)
 {
     (void)lo;
-    r = memory_of(l->g, l->c->stored, r);
-    assert(l->place[r].buffer >= 0);
-    return l->place[r];
+    Place at = l->place[level_memory(l, r)];
+    assert(at.buffer >= 0);
+    at.base += level_shift(l, r);
+    return at;
 }
 
 static int32_t literal_buffer(Lowering *lo, const Level *l, Ref r)
@@ -77,7 +78,8 @@ void level_place_values(Lowering *lo, Level *l, int64_t at)
         l->range_buffer[i] = -1;
         if (r == NONE)
             continue;
-        int32_t b = lower_buffer(lo->p, v->name, v->role, type_of(l->g, r), at + rg->offset);
+        const Type t = l->value[r] == rg->value ? level_type(l, r) : *type_of(l->g, r);
+        int32_t b = lower_buffer(lo->p, v->name, v->role, &t, at + rg->offset);
         lo->p->buffer.at[b].origin = v->origin;
         l->range_buffer[i] = b;
         if (l->range_buffer[rg->storage] >= 0) /* shared on purpose: one buffer is the owner */
@@ -146,6 +148,17 @@ static void call_kernel(Lowering *lo, Level *l, Calls *cs, const Group *gr, cons
 
 static void emit_step(Lowering *lo, Level *l, Calls *cs, int step);
 
+/* Where a loop has what its steps hand on. */
+typedef struct Loop {
+    const Group *gr;
+    Scan is;
+    int n_results;
+    const CarryStack *stack; /* by carry */
+    Place *old;              /* by carry: read by a step */
+    Place *result; /* by result; of carries in stacks and of what is not read, buffer -1 */
+    Place *swap;   /* by result: what the carry was, as long as others ask for it, or -1 */
+} Loop;
+
 static Place slice_of(Place pl, int depth, int64_t elems, int64_t count, bool down)
 {
     pl.step[depth] = down ? -elems : elems;
@@ -153,115 +166,143 @@ static Place slice_of(Place pl, int depth, int64_t elems, int64_t count, bool do
     return pl;
 }
 
-static void place_body(Lowering *lo, Level *l, Level *b, Ref scan, const Place *pick)
+static Place step_slice(const Loop *p, Place of, int depth, int64_t elems)
 {
-    const Attr *at = node(l->g, scan)->attr;
-    int64_t carries = at[SCAN_CARRIES].i, seqs = at[SCAN_SEQUENCES].i, count = at[SCAN_COUNT].i;
-    bool down = at[SCAN_DOWN].i != 0;
+    return slice_of(of, depth, elems, p->is.count, p->is.down);
+}
+
+static Place result_place(const Loop *p, int depth, int i, const Type *t)
+{
+    return i < p->is.carries ? p->result[i] : step_slice(p, p->result[i], depth, type_elems(t));
+}
+
+static void place_body(Lowering *lo, Level *l, Level *b, const Loop *p)
+{
     for (Ref r = 1; r < (Ref)b->g->node.n; r++) {
         if (op_of(b->g, r) != OP_arg)
             continue;
-        int64_t i = attr(b->g, r, 0)->i;
-        if (i < carries) {
-            b->place[r] = pick[i];
+        int64_t i = attr(b->g, r, 0)->i, elems = type_elems(type_of(b->g, r));
+        if (i < p->is.carries) {
+            b->place[r] = p->old[i];
             continue;
         }
-        Place from = level_place(lo, l, arg(l->g, scan, (int)i));
-        int64_t elems = type_elems(type_of(b->g, r));
-        b->place[r] = i < carries + seqs ? slice_of(from, l->depth, elems, count, down) : from;
+        Place from = level_place(lo, l, arg(l->g, p->gr->anchor, (int)i));
+        bool sequence = i < p->is.carries + p->is.sequences;
+        b->place[r] = sequence ? step_slice(p, from, l->depth, elems) : from;
     }
-    for (Ref r = 1; r < (Ref)b->g->node.n; r++) {
-        if (b->result_of[r] == 0)
-            continue;
-        int64_t i = b->result_of[r] - 1, elems = type_elems(type_of(b->g, r));
-        b->place[r] = i < carries ? pick[i] : slice_of(pick[i], l->depth, elems, count, down);
-    }
-}
-
-static Place result_place(const Level *l, Ref scan, const Place *pick, int i, const Type *t)
-{
-    const Attr *at = node(l->g, scan)->attr;
-    if (i < at[SCAN_CARRIES].i)
-        return pick[i];
-    return slice_of(pick[i], l->depth, type_elems(t), at[SCAN_COUNT].i, at[SCAN_DOWN].i != 0);
+    for (Ref r = 1; r < (Ref)b->g->node.n; r++)
+        if (b->result_of[r] != 0)
+            b->place[r] = result_place(p, l->depth, (int)b->result_of[r] - 1, type_of(b->g, r));
 }
 
 /* Before an iteration overwrites the carries: old values that are results themselves. */
-static void keep_carries(Lowering *lo, Level *l, Level *b, Ref scan, const Place *pick,
-                         const Place *swap, Calls *cs)
+static void keep_carries(Lowering *lo, Level *l, Level *b, const Loop *p, Calls *cs)
 {
-    int64_t carries = node(l->g, scan)->attr[SCAN_CARRIES].i;
-    int n = count_results(b->g);
-    for (int i = 0; i < n; i++) {
-        int64_t old = old_carry(b->g, i, carries);
-        if (old < 0 || old == i || pick[i].buffer < 0)
+    for (int i = 0; i < p->n_results; i++) {
+        int64_t old = old_carry(b->g, i, p->is.carries);
+        if (old < 0 || old == i || p->result[i].buffer < 0)
             continue;
+        if (p->stack[old].before != NONE && p->stack[old].before == pick_of(p->gr, l->g, i))
+            continue; /* it is there */
         const Type *t = type_of(b->g, result_root(b->g, i)->ref);
-        Place to = result_place(l, scan, pick, i, t);
-        if (i < carries)
-            to = swap[i];
-        call_copy(lo, cs, &pick[old], &to, t, node(l->g, scan)->origin);
+        Place to = i < p->is.carries ? p->swap[i] : result_place(p, l->depth, i, t);
+        call_copy(lo, cs, &p->old[old], &to, t, node(l->g, p->gr->anchor)->origin);
     }
 }
 
 /* At the end of an iteration: results that were not written in place. */
-static void copy_results(Lowering *lo, Level *l, Level *b, Ref scan, const Place *pick,
-                         const Place *swap, Calls *cs)
+static void copy_results(Lowering *lo, Level *l, Level *b, const Loop *p, Calls *cs)
 {
-    int64_t carries = node(l->g, scan)->attr[SCAN_CARRIES].i;
-    int n = count_results(b->g);
-    for (int i = 0; i < n; i++) {
+    for (int i = 0; i < p->n_results; i++) {
         Ref r = result_root(b->g, i)->ref;
-        bool old = old_carry(b->g, i, carries) >= 0;
-        if (b->result_of[r] == (Ref)i + 1 || (old && swap[i].buffer < 0) || pick[i].buffer < 0)
+        bool old = old_carry(b->g, i, p->is.carries) >= 0;
+        if (b->result_of[r] == (Ref)i + 1 || (old && p->swap[i].buffer < 0) ||
+            p->result[i].buffer < 0)
             continue;
         const Type *t = type_of(b->g, r);
-        Place from = old ? swap[i] : level_place(lo, b, r);
-        Place to = result_place(l, scan, pick, i, t);
-        call_copy(lo, cs, &from, &to, t, node(l->g, scan)->origin);
+        Place from = old ? p->swap[i] : level_place(lo, b, r);
+        Place to = result_place(p, l->depth, i, t);
+        call_copy(lo, cs, &from, &to, t, node(l->g, p->gr->anchor)->origin);
     }
+}
+
+/* The carry begins where its first value is, or with a copy of it. */
+static void begin_carry(Lowering *lo, Level *l, Calls *cs, const Loop *p, int i)
+{
+    Ref first = arg(l->g, p->gr->anchor, i);
+    Place init = level_place(lo, l, first), to = p->old[i];
+    memset(to.step, 0, sizeof to.step);
+    memcpy(to.step, p->old[i].step, sizeof *to.step * (size_t)l->depth);
+    const Buffer *a = &lo->p->buffer.at[init.buffer], *b = &lo->p->buffer.at[to.buffer];
+    if (p->stack[i].before != NONE || a->offset < 0 || a->offset != b->offset ||
+        init.base != to.base)
+        call_copy(lo, cs, &init, &to, type_of(l->g, first), node(l->g, p->gr->anchor)->origin);
+}
+
+static Loop find_places(Lowering *lo, Level *l, const Group *gr, int32_t group)
+{
+    Loop p = {.gr = gr, .is = scan_of(l->g, gr->anchor), .stack = l->stack[group]};
+    p.n_results = count_results(gr->body->g);
+    p.old = NEW_ARRAY(lo->arena, Place, p.is.carries);
+    p.result = NEW_ARRAY(lo->arena, Place, p.n_results);
+    p.swap = NEW_ARRAY(lo->arena, Place, p.n_results);
+    for (int i = 0; i < p.n_results; i++) {
+        bool carry = i < p.is.carries, stacked = carry && p.stack[i].before != NONE;
+        Ref r = pick_of(gr, l->g, i);
+        p.result[i].buffer = p.swap[i].buffer = -1;
+        if (carry && l->swap[group][i] >= 0)
+            p.swap[i].buffer = l->buffer_of[l->swap[group][i]];
+        if (stacked) {
+            int64_t elems = type_elems(type_of(l->g, arg(l->g, gr->anchor, i)));
+            p.old[i] = step_slice(&p, level_place(lo, l, p.stack[i].before), l->depth, elems);
+            continue;
+        }
+        if (r != NONE)
+            p.result[i] = level_place(lo, l, r);
+        else if (carry)
+            p.result[i] = (Place){.buffer = l->buffer_of[l->carry[group][i]]};
+        if (carry)
+            p.old[i] = p.result[i];
+    }
+    return p;
+}
+
+/* The last value of a carry that is in a stack, to where it is read. */
+static void end_carry(Lowering *lo, Level *l, Calls *cs, const Loop *p, int i)
+{
+    Ref last = pick_of(p->gr, l->g, i);
+    if (p->stack[i].before == NONE || last == NONE)
+        return;
+    const Type *t = type_of(l->g, last);
+    Place from = level_place(lo, l, p->stack[i].after), to = level_place(lo, l, last);
+    from.base += p->is.down ? 0 : (p->is.count - 1) * type_elems(t);
+    call_copy(lo, cs, &from, &to, t, node(l->g, p->gr->anchor)->origin);
 }
 
 static void call_scan(Lowering *lo, Level *l, Calls *cs, const Group *gr, int step)
 {
     const PlanStep *s = &l->plan->step[step];
     Level *b = l->body[s->group];
-    const Attr *at = node(l->g, gr->anchor)->attr;
-    int n = count_results(b->g);
-    Place *pick = NEW_ARRAY(lo->arena, Place, n), *swap = NEW_ARRAY(lo->arena, Place, n);
-    for (int i = 0; i < n; i++) {
-        pick[i].buffer = swap[i].buffer = -1;
-        if (i < at[SCAN_CARRIES].i && l->swap[s->group][i] >= 0)
-            swap[i].buffer = l->buffer_of[l->swap[s->group][i]];
-        Ref r = pick_of(gr, l->g, i);
-        if (r != NONE)
-            pick[i] = level_place(lo, l, r);
-        else if (i < at[SCAN_CARRIES].i)
-            pick[i] = (Place){.buffer = l->buffer_of[l->carry[s->group][i]]};
-        if (i < at[SCAN_CARRIES].i) {
-            Place init = level_place(lo, l, arg(l->g, gr->anchor, i));
-            const Buffer *from = &lo->p->buffer.at[init.buffer];
-            const Buffer *to = &lo->p->buffer.at[pick[i].buffer];
-            if (from->offset < 0 || from->offset != to->offset || init.base != pick[i].base)
-                call_copy(lo, cs, &init, &pick[i], type_of(l->g, arg(l->g, gr->anchor, i)),
-                          s->origin);
-        }
-    }
+    const Loop p = find_places(lo, l, gr, s->group);
+    for (int i = 0; i < p.is.carries; i++)
+        begin_carry(lo, l, cs, &p, i);
     level_place_values(lo, b, s->workspace_offset + l->offset);
     level_place_sources(lo, b);
-    place_body(lo, l, b, gr->anchor, pick);
+    place_body(lo, l, b, &p);
     Calls body = {0};
-    keep_carries(lo, l, b, gr->anchor, pick, swap, &body);
+    keep_carries(lo, l, b, &p, &body);
     for (int i = 0; i < b->plan->n_steps; i++)
         emit_step(lo, b, &body, i);
-    copy_results(lo, l, b, gr->anchor, pick, swap, &body);
+    copy_results(lo, l, b, &p, &body);
     Call c = {.kind = CALL_LOOP,
-              .count = at[SCAN_COUNT].i,
+              .count = p.is.count,
               .n_body = body.at.n,
               .body = body.at.at,
               .origin = s->origin,
               .label = s->label};
     vec_push(lo->p->arena, &cs->at, c);
+    for (int i = 0; i < p.is.carries; i++)
+        end_carry(lo, l, cs, &p, i);
 }
 
 /* Each level has its own part of the store: what is around a loop may be there meanwhile. */

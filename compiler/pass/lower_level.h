@@ -12,15 +12,21 @@ typedef struct Place {
     int64_t step[MAX_LOOP_DEPTH];
 } Place;
 
+/* Picks of one scan whose memory is one value: lower_stacks.c. NONE: no such. */
+typedef struct CarryStack {
+    Ref before, after; /* what a carry was before each step, and after it */
+} CarryStack;
+
 /* One graph (an entry's or a body's) being lowered. */
 typedef struct Level {
     struct Level *outer;
     const Clusters *c;
     const Graph *g;
     int depth;
-    int64_t offset; /* of this level's values in the block: a body's workspace */
-    int64_t store;  /* of those that are offloaded, in the store; -1: not yet known */
-    Place *place;   /* by Ref: at the step that is emitted */
+    int64_t offset;         /* of this level's values in the block: a body's workspace */
+    bool apart, has_stacks; /* of carries: there are to be none; there are some */
+    int64_t store;          /* of those that are offloaded, in the store; -1: not yet known */
+    Place *place;           /* by Ref: at the step that is emitted */
     Plan *plan;
     int32_t *value;        /* by Ref: PlanValue, or -1 */
     int32_t *buffer_of;    /* by PlanValue: at the step that is emitted */
@@ -32,7 +38,10 @@ typedef struct Level {
     struct Level **body; /* by group */
     int32_t **carry; /* by group of a scan, by carry: the value of one that no pick reads, or -1 */
     int32_t **swap;  /* likewise: the value that keeps what another carry was, or -1 */
-    Ref *result_of;  /* body, by Ref: nonzero if the node is written to result i: i + 1 */
+    CarryStack **stack; /* likewise */
+    Ref *within;        /* by Ref: the pick in whose memory it is, itself too, or NONE ... */
+    int64_t *shift;     /* ... from this element on */
+    Ref *result_of;     /* body, by Ref: nonzero if the node is written to result i: i + 1 */
 } Level;
 
 typedef struct Lowering {
@@ -56,11 +65,10 @@ int32_t lower_input_buffer(const Pinned *pin, int64_t i);
 
 /* ---- lower_plan.c: values, steps and their plan --------------------------- */
 
-Level *level_new(Lowering *lo, Level *outer, const Clusters *c);
-/* Values for pinned storage; of an entry's level. */
-void level_slots(Lowering *lo, Level *l);
-/* gives: l->plan, in the block from `base` on; of the bodies, too. */
-void level_plan(Lowering *lo, Level *l, int64_t base);
+/* The level of an entry with its plan, in the block from `base` on, and those of all bodies. Where
+ * carries in stacks take more than without, for the old values and the new ones are not read at
+ * the same time, there are none. */
+Level *level_of_entry(Lowering *lo, const Clusters *c, int64_t base);
 /* Under cx->verify; a plan that does not hold is reported as E0990. */
 void check_plan(Lowering *lo, const Plan *p);
 /* The pick of a scan's result i that the group stores, or NONE. */
@@ -69,6 +77,16 @@ const Root *result_root(const Graph *body, int i);
 int count_results(const Graph *body);
 /* The carry whose old value is the body's new carry i, or -1. */
 int64_t old_carry(const Graph *body, int i, int64_t carries);
+
+/* ---- lower_stacks.c: carries in stacks ------------------------------------- */
+
+/* Finds those of a scan.   requires: its picks have no values yet. */
+void level_stacks(Lowering *lo, Level *l, const Group *gr, int at);
+/* The node that has the memory r is in, from element level_shift() on. */
+Ref level_memory(const Level *l, Ref r);
+int64_t level_shift(const Level *l, Ref r);
+/* Of all that is in the memory of r. */
+Type level_type(const Level *l, Ref r);
 
 /* ---- lower_calls.c: buffers of what is planned, and calls ------------------ */
 

@@ -4,7 +4,7 @@
 #include "../plan/place.h"
 #include "lower_level.h"
 
-Level *level_new(Lowering *lo, Level *outer, const Clusters *c)
+static Level *level_new(Lowering *lo, Level *outer, const Clusters *c)
 {
     Level *l = NEW(lo->arena, Level);
     int n = c->g->node.n;
@@ -19,6 +19,9 @@ Level *level_new(Lowering *lo, Level *outer, const Clusters *c)
     l->body = NEW_ARRAY(lo->arena, Level *, c->group.n);
     l->carry = NEW_ARRAY(lo->arena, int32_t *, c->group.n);
     l->swap = NEW_ARRAY(lo->arena, int32_t *, c->group.n);
+    l->stack = NEW_ARRAY(lo->arena, CarryStack *, c->group.n);
+    l->within = NEW_ARRAY(lo->arena, Ref, n);
+    l->shift = NEW_ARRAY(lo->arena, int64_t, n);
     for (int i = 0; i < n; i++) {
         l->place[i].buffer = -1;
         l->value[i] = -1;
@@ -78,16 +81,28 @@ static const Origin *asked_of(const Level *l, Ref r)
     return root == NULL ? o : node(body, root->ref)->origin;
 }
 
+/* A value in another's memory asks for what it asks for all of it. */
+static void join_value(Level *l, PlanValue v, int32_t to)
+{
+    PlanValue *all = &l->values.at[to];
+    all->to_end = all->to_end || v.to_end;
+    all->kept = all->kept || v.kept;
+    all->offload = all->offload || v.offload;
+}
+
 static void make_value(Lowering *lo, Level *l, Ref r)
 {
     if (l->value[r] >= 0 || l->result_of[r] != 0)
         return;
+    if (l->within[r] != NONE && l->within[r] != r)
+        make_value(lo, l, l->within[r]);
     /* A body's results are read after its last step, too. */
     const Root *root = root_of(l->g, r);
     const Origin *o = node(l->g, r)->origin, *asked = asked_of(l, r);
+    const Type t = level_type(l, r);
     PlanValue v = {.name = value_name(lo, l, r, root),
                    .role = role_of(root),
-                   .bytes = type_bytes(type_of(l->g, r)),
+                   .bytes = type_bytes(&t),
                    .offset = -1,
                    .to_end = root != NULL,
                    .kept = origin_is_kept(asked),
@@ -95,10 +110,14 @@ static void make_value(Lowering *lo, Level *l, Ref r)
                    .reverse = l->g->n_primal != 0 && r >= l->g->n_primal,
                    .node = r,
                    .origin = o};
-    l->value[r] = add_value(lo, l, r, v);
+    if (l->within[r] != NONE && l->within[r] != r)
+        join_value(l, v, l->value[r] = l->value[l->within[r]]);
+    else
+        l->value[r] = add_value(lo, l, r, v);
 }
 
-void level_slots(Lowering *lo, Level *l)
+/* Values for pinned storage; of an entry's level. */
+static void level_slots(Lowering *lo, Level *l)
 {
     l->slot_value = NEW_ARRAY(lo->arena, int32_t, lo->pin->slot.n);
     for (int i = 0; i < lo->pin->slot.n; i++) {
@@ -118,7 +137,7 @@ void level_slots(Lowering *lo, Level *l)
  * body's carries). */
 static int32_t value_of(const Level *l, Ref r)
 {
-    r = memory_of(l->g, l->c->stored, r);
+    r = level_memory(l, r);
     if (op_of(l->g, r) == OP_slot)
         return l->slot_value == NULL ? -1 : l->slot_value[attr(l->g, r, 0)->i];
     return l->value[r];
@@ -158,7 +177,7 @@ static bool all_allow(const Level *l, const Group *gr, int32_t read, int out)
 {
     for (int i = 0; i < gr->operand.n; i++)
         if (gr->operand.at[i].out < 0 && value_of(l, gr->operand.at[i].ref) == read &&
-            !kernel_inplace(gr->kernel, i, out))
+            (level_shift(l, gr->operand.at[i].ref) != 0 || !kernel_inplace(gr->kernel, i, out)))
             return false;
     return true;
 }
@@ -183,7 +202,8 @@ static void step_inplace(Lowering *lo, Level *l, const Group *gr, PlanStep *s)
             Ref r = gr->out.at[i].ref;
             int64_t which = op_of(l->g, r) == OP_pick ? attr(l->g, r, 0)->i : carries;
             if (which < carries) {
-                int32_t v = value_of(l, arg(l->g, gr->anchor, (int)which));
+                Ref init = arg(l->g, gr->anchor, (int)which);
+                int32_t v = level_shift(l, init) == 0 ? value_of(l, init) : -1;
                 if (scan_may_overwrite(l, gr->anchor, carries, v))
                     s->inplace[s->n_inplace++] = (PlanInPlace){v, l->value[r]};
             }
@@ -257,7 +277,7 @@ static void make_carries(Lowering *lo, Level *l, const Group *gr, int at)
     l->swap[at] = NEW_ARRAY(lo->arena, int32_t, carries);
     for (int64_t i = 0; i < carries; i++) {
         int64_t from = old_carry(gr->body->g, (int)i, carries);
-        bool unread = pick_of(gr, l->g, i) == NONE;
+        bool unread = pick_of(gr, l->g, i) == NONE && l->stack[at][i].before == NONE;
         l->carry[at][i] = unread ? scan_value(lo, l, gr->anchor, i, "carry") : -1;
         bool swaps = from >= 0 && from != i;
         l->swap[at][i] = swaps ? scan_value(lo, l, gr->anchor, i, "old carry") : -1;
@@ -274,7 +294,7 @@ static const char *step_label(Lowering *lo, const Level *l, const Group *gr)
     return path[0] == 0 ? what : arena_printf(lo->arena, "%s: %s", path, what);
 }
 
-static Level *lower_body(Lowering *lo, Level *l, const Group *gr);
+static Level *lower_body(Lowering *lo, Level *l, const Group *gr, const CarryStack *stack);
 
 static void count_body(PlanStep *s, const Plan *body, int64_t count)
 {
@@ -312,7 +332,7 @@ static void make_step(Lowering *lo, Level *l, int at)
             push_unique(s->write, &s->n_writes, l->carry[s->group][i]);
             push_unique(s->write, &s->n_writes, l->swap[s->group][i]);
         }
-        const Plan *body = (l->body[s->group] = lower_body(lo, l, gr))->plan;
+        const Plan *body = (l->body[s->group] = lower_body(lo, l, gr, l->stack[s->group]))->plan;
         count_body(s, body, attr(l->g, gr->anchor, SCAN_COUNT)->i);
     }
 }
@@ -328,7 +348,8 @@ void check_plan(Lowering *lo, const Plan *p)
     arena_free(&scratch);
 }
 
-void level_plan(Lowering *lo, Level *l, int64_t base)
+/* gives: l->plan, in the block from `base` on; of the bodies, too. */
+static void level_plan(Lowering *lo, Level *l, int64_t base)
 {
     Plan *p = NEW(lo->arena, Plan);
     l->plan = p;
@@ -341,6 +362,8 @@ void level_plan(Lowering *lo, Level *l, int64_t base)
     p->step = NEW_ARRAY(lo->arena, PlanStep, p->n_steps);
     for (int i = 0; i < p->n_steps; i++) {
         const Group *gr = &l->c->group.at[l->c->order.at[i]];
+        if (gr->kind == GROUP_SCAN)
+            level_stacks(lo, l, gr, l->c->order.at[i]);
         for (int j = 0; j < gr->out.n; j++)
             if (gr->out.at[j].slot < 0)
                 make_value(lo, l, gr->out.at[j].ref);
@@ -420,17 +443,46 @@ static bool writes_direct(const Clusters *c, Ref r, int i, int64_t carries)
     return overwrites_carry(c, own, r, i);
 }
 
-static Level *lower_body(Lowering *lo, Level *outer, const Group *gr)
+static Level *body_level(Lowering *lo, Level *outer, const Group *gr, const CarryStack *stack,
+                         bool apart)
 {
     Level *l = level_new(lo, outer, gr->body);
+    l->apart = apart;
     int64_t carries = attr(outer->g, gr->anchor, SCAN_CARRIES)->i;
     int n = count_results(l->g);
     for (int i = 0; i < n; i++) {
         Ref r = result_root(l->g, i)->ref;
-        bool wanted = i < carries || pick_of(gr, outer->g, i) != NONE;
+        bool wanted = i < carries ? stack[i].before == NONE : pick_of(gr, outer->g, i) != NONE;
         if (l->result_of[r] == 0 && wanted && writes_direct(l->c, r, i, carries))
             l->result_of[r] = (Ref)i + 1;
     }
     level_plan(lo, l, 0);
     return l;
+}
+
+static Level *lower_body(Lowering *lo, Level *outer, const Group *gr, const CarryStack *stack)
+{
+    Level *l = body_level(lo, outer, gr, stack, false);
+    if (!l->has_stacks)
+        return l;
+    Level *apart = body_level(lo, outer, gr, stack, true);
+    return apart->plan->peak < l->plan->peak ? apart : l;
+}
+
+static Level *entry_level(Lowering *lo, const Clusters *c, int64_t base, bool apart)
+{
+    Level *l = level_new(lo, NULL, c);
+    l->apart = apart;
+    level_slots(lo, l);
+    level_plan(lo, l, base);
+    return l;
+}
+
+Level *level_of_entry(Lowering *lo, const Clusters *c, int64_t base)
+{
+    Level *l = entry_level(lo, c, base, false);
+    if (!l->has_stacks)
+        return l;
+    Level *apart = entry_level(lo, c, base, true);
+    return apart->plan->peak < l->plan->peak ? apart : l;
 }

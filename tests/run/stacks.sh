@@ -1,0 +1,147 @@
+#!/bin/sh
+# Old and new values of a scan's carry are stacked once: bytes, and bits like those of two stacks.
+#
+#   sh tests/run/stacks.sh GRADC
+set -u
+gradc=${1:-build/gradc}
+# shellcheck source=tests/tally.sh
+. "$(dirname "$0")/../tally.sh"
+make_scratch
+
+# model NAME FIRST BODY LOSS [TRAIN]: a recurrence over slices of x; FIRST: results and carries.
+model() {
+    results=${2%%:*} first=${2#*:}
+    cat >"$scratch/$1.model" <<E1
+use nn
+model recur(batch = 4, n = 24, width = 16) {
+    input x : f32[n, batch, width]
+    param w : f32[width, width] = normal(std = 0.3)
+    zero = zeros([batch, width], f32)
+    $results = scan g in x, axis = 0, $first {
+        $3
+    }
+    $4
+}
+train recur {
+    optimizer sgd(lr = 0.1)
+    ${5:-}
+}
+E1
+}
+
+# field NAME KEY OPTION...: of the plan of the grad entry.
+field() {
+    name=$1 key=$2
+    shift 2
+    "$gradc" plan "$scratch/$name.model" --verify --entry grad --json "$@" |
+        grep -o "\"$key\": *[0-9]*" | head -n 1 | grep -o '[0-9]*$'
+}
+
+# largest NAME OPTION...: the peak of the entry that takes most.
+largest() {
+    name=$1
+    shift
+    "$gradc" plan "$scratch/$name.model" --json "$@" | grep -o '"peak": *[0-9]*' |
+        grep -o '[0-9]*$' | sort -n | tail -n 1
+}
+
+# rows NAME OPTION...: how many carries (of 256 bytes) 24 more steps take, besides the inputs' copy.
+rows() {
+    name=$1
+    shift
+    a=$(($(field "$name" peak "$@") - $(field "$name" base "$@")))
+    b=$(($(field "$name" peak -D n=48 "$@") - $(field "$name" base -D n=48 "$@")))
+    echo $(((b - a) / 256))
+}
+
+# takes ROWS NAME OPTION...: 24 more steps take so many.
+takes() {
+    wanted=$1
+    shift
+    got=$(rows "$@")
+    [ "$got" -eq "$wanted" ]
+    verdict $? "$*: $got carries for 24 steps, not $wanted"
+}
+
+# data FILE: a safetensors file without its header, which has the model's hash.
+data() {
+    header=$(od -An -tu8 -N8 "$1" | tr -d ' ')
+    tail -c +$((header + 9)) "$1"
+}
+
+# bits NAME OPTION...: loss, gradients and parameters after a step.
+bits() {
+    name=$1
+    shift
+    "$gradc" run "$scratch/$name.model" --verify --seed 3 --step --weights-out "$scratch/w" \
+        --grads-out "$scratch/g" "$@" >"$scratch/out" 2>&1
+    verdict $? "$name $*: $(cat "$scratch/out")"
+    { grep '^loss' "$scratch/out" && data "$scratch/w" && data "$scratch/g"; } >"$scratch/$name.bits"
+}
+
+# same NAME OTHER OPTION...: both have these bits; the other has two stacks.
+same() {
+    one=$1 two=$2
+    shift 2
+    bits "$one" "$@"
+    bits "$two" "$@"
+    check "$one, $two $*: the same bits" cmp "$scratch/$one.bits" "$scratch/$two.bits"
+}
+
+# budgets NAME OPTION...: five from the least to all leave the bits.
+budgets() {
+    name=$1
+    shift
+    bits "$name" "$@"
+    cp "$scratch/$name.bits" "$scratch/all"
+    high=$(largest "$name" "$@") low=$(largest "$name" --budget min "$@")
+    check "$name $*: less is possible" [ "$low" -lt "$high" ]
+    for part in 0 1 2 3 4; do
+        limit=$((low + (high - low) * part / 4))
+        bits "$name" --budget $limit "$@"
+        check "$name $* within $limit: the same bits" cmp "$scratch/all" "$scratch/$name.bits"
+    done
+}
+
+# What is emitted and an output has memory of its own: a twin with two stacks.
+rnn='h = tanh(g + h @ w)
+        emit h'
+loss='loss mean(h * h)'
+model plain 'h:h = zero' 'h = tanh(g + h @ w)' "$loss"
+model twin 'hs, h:h = zero' "$rnn" "output out = hs
+    $loss"
+model used 'hs, h:h = zero' "$rnn" 'loss mean(h * h) + mean(hs * hs * hs)'
+model half 'h:h = zero' 'h = tanh(g + nn.dropout(h, 0.1) @ w)' "$loss" 'accumulate 2'
+model two 'hs, a, b:a = zero, b = zero + 1' 'k = tanh(g + a @ w + b)
+        b = tanh(b @ w - a)
+        a = k
+        emit k' 'loss mean(a * b) + mean(hs^3)'
+model apart 'hs, ks, a, b, c:a = zero, b = zero + 1, c = zero + 1' 'k = tanh(g + a @ w) * b * c
+        c = b
+        b = a
+        a = k
+        emit k, k' 'loss mean(a^2) + mean(b * hs[3]) + mean(ks^2) + mean(c)'
+model twice 'hs, h:h = zero' "$rnn" 'd = grad(mean(h^2) + mean(hs^3), x)
+    loss mean(d^2)'
+
+takes 24 plain
+takes 48 twin
+takes 24 plain --precision bf16
+takes 48 used # and the cotangents of what is emitted
+takes 72 two
+same plain twin
+same plain twin --threads 3
+same plain twin -D n=1
+same plain twin -D n=2
+one=$(field apart peak)
+check "apart: $one bytes, and one memory for both would take a row more" [ "$one" -eq 57920 ]
+for name in plain used half two apart; do
+    budgets "$name"
+    budgets "$name" --precision bf16
+done
+budgets twice -D n=36 # cut: cotangents of what is emitted are added in the order of the whole
+for name in plain used half two apart twice; do
+    "$gradc" test "$scratch/$name.model" --verify >"$scratch/out" 2>&1
+    verdict $? "differences, and threads, of $name: $(cat "$scratch/out")"
+done
+total
