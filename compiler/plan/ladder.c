@@ -77,6 +77,8 @@ static double thinness(const Planner *g)
     return g->effort.thin_moves > 0 ? 1 : 0;
 }
 
+enum { PART_OF_HOLES = 512 };
+
 static Sequence *smaller(Planner *g, Sequence *a, Sequence *b)
 {
     planner_place(g, b);
@@ -124,6 +126,15 @@ static Sequence *near_least(Planner *g, const Sequence *s)
     return g->effort.by_rule ? planner_search(g, s, aim) : NULL;
 }
 
+/* Offsets of one that comes from a rule: they are the same whatever is asked, and few of a deep
+ * net's bytes are left for holes, which is cheaper than to place again and again. */
+static void place_segmented(Planner *g, Sequence *s)
+{
+    if (!s->placed && g->effort.by_rule)
+        s->enough = s->max_live + (s->max_live - g->p->pinned) / PART_OF_HOLES;
+    planner_place(g, s);
+}
+
 /* What comes near; more than one, for placing leaves holes. To place is slow: those that need
  * the fewest bytes come first, and no other can be better than what has been placed. */
 static Sequence *least_segmented(Planner *g, Sequence *s)
@@ -136,8 +147,10 @@ static Sequence *least_segmented(Planner *g, Sequence *s)
             sorted[j] = sorted[j - 1];
         sorted[j] = g->segmented.at[i];
     }
-    for (int32_t i = 0; i < g->segmented.n && sorted[i]->max_live < s->arena; i++)
+    for (int32_t i = 0; i < g->segmented.n && sorted[i]->max_live < s->arena; i++) {
+        place_segmented(g, sorted[i]);
         s = smaller(g, s, sorted[i]);
+    }
     return s;
 }
 
@@ -175,7 +188,7 @@ Sequence *planner_least(Planner *g)
     return g->least;
 }
 
-enum { PART_OF_HOLES = 512, LOW_RUNGS = 28, LOW_STEP = 9 };
+enum { LOW_RUNGS = 28, LOW_STEP = 9 };
 enum { KEEP_WORK = 4000000, KEEP_MOMENTS = 3, KEEP_EVERY = 4 };
 
 /* ---- the ladder ----------------------------------------------------------------------------- */
@@ -337,9 +350,7 @@ static Sequence *cheapest_segmented(Planner *g, Sequence *best, int64_t budget)
         Sequence *s = g->segmented.at[i];
         if (s->max_live > budget || s->cost >= best->cost)
             continue;
-        if (!s->placed)
-            s->enough = s->max_live + (s->max_live - g->p->pinned) / PART_OF_HOLES;
-        planner_place(g, s);
+        place_segmented(g, s);
         best = better(best, s, budget);
     }
     return best;
@@ -352,13 +363,13 @@ Sequence *planner_ladder(Planner *g, int64_t budget)
     if (planner_least(g)->arena > budget)
         return NULL;
     climb(g, budget);
-    Sequence *best = cheapest_segmented(g, better(g->least, g->near, budget), budget);
+    Sequence *best = better(g->least, g->near, budget);
     for (int32_t i = g->n_rungs; i-- > 0 && g->rung[i]->cost < best->cost;) {
         place_rung(g, i);
         best = better(best, g->rung[i], budget);
         best = better(best, g->fit[i], budget);
     }
-    return best;
+    return cheapest_segmented(g, best, budget);
 }
 
 /* ---- */
