@@ -20,6 +20,7 @@ Fill fill_new(const Pack *k)
     Fill f = {.pack = k};
     f.offset = NEW_ARRAY(k->arena, int64_t, k->n);
     f.chunk = NEW_ARRAY(k->arena, FillChunk *, most_chunks(k));
+    f.sum = NEW_ARRAY(k->arena, FillSum, most_chunks(k));
     f.pool = NEW_ARRAY(k->arena, FillChunk, most_chunks(k));
     f.solid = NEW_ARRAY(k->arena, int64_t, k->n_sections);
     f.top = NEW_ARRAY(k->arena, int64_t, k->n_sections);
@@ -28,17 +29,17 @@ Fill fill_new(const Pack *k)
 
 /* ---- what lies there --------------------------------------------------------------- */
 
-static void summarize(FillChunk *c)
+static void summarize(Fill *f, int32_t at)
 {
-    c->first = INT32_MAX;
-    c->last = -1;
-    c->end = 0;
+    const FillChunk *c = f->chunk[at];
+    FillSum sum = {.first = INT32_MAX, .last = -1, .low = c->span[0].offset};
     for (int32_t i = 0; i < c->n; i++) {
         int64_t end = c->span[i].offset + c->span[i].size;
-        c->first = c->from[i] < c->first ? c->from[i] : c->first;
-        c->last = c->to[i] > c->last ? c->to[i] : c->last;
-        c->end = end > c->end ? end : c->end;
+        sum.first = c->from[i] < sum.first ? c->from[i] : sum.first;
+        sum.last = c->to[i] > sum.last ? c->to[i] : sum.last;
+        sum.end = end > sum.end ? end : sum.end;
     }
+    f->sum[at] = sum;
 }
 
 /* The last chunk that begins at `offset` or below; the first if none does. */
@@ -47,7 +48,7 @@ static int32_t chunk_of(const Fill *f, int64_t offset)
     int32_t low = 1, high = f->n_chunks;
     while (low < high) {
         int32_t middle = low + (high - low) / 2;
-        if (f->chunk[middle]->span[0].offset <= offset)
+        if (f->sum[middle].low <= offset)
             low = middle + 1;
         else
             high = middle;
@@ -63,12 +64,13 @@ static void split(Fill *f, int32_t i)
     memcpy(high->to, low->to + HALF, HALF * sizeof *low->to);
     memcpy(high->span, low->span + HALF, HALF * sizeof *low->span);
     low->n = high->n = HALF;
-    summarize(low);
-    summarize(high);
-    memmove(&f->chunk[i + 2], &f->chunk[i + 1],
-            (size_t)(f->n_chunks - i - 1) * sizeof(FillChunk *));
+    size_t above = (size_t)(f->n_chunks - i - 1);
+    memmove(&f->chunk[i + 2], &f->chunk[i + 1], above * sizeof(FillChunk *));
+    memmove(&f->sum[i + 2], &f->sum[i + 1], above * sizeof(FillSum));
     f->chunk[i + 1] = high;
     f->n_chunks++;
+    summarize(f, i);
+    summarize(f, i + 1);
 }
 
 static void insert(Fill *f, int32_t item, int64_t at)
@@ -89,9 +91,11 @@ static void insert(Fill *f, int32_t item, int64_t at)
     c->from[j] = it->from;
     c->to[j] = it->to;
     c->span[j] = (FillSpan){at, it->size, item, it->n_parts};
-    c->first = it->from < c->first ? it->from : c->first;
-    c->last = it->to > c->last ? it->to : c->last;
-    c->end = at + it->size > c->end ? at + it->size : c->end;
+    FillSum *sum = &f->sum[i];
+    sum->first = it->from < sum->first ? it->from : sum->first;
+    sum->last = it->to > sum->last ? it->to : sum->last;
+    sum->low = c->span[0].offset;
+    sum->end = at + it->size > sum->end ? at + it->size : sum->end;
 }
 
 /* The heap grows, and what is on top of it. */
@@ -115,13 +119,13 @@ static void clear(Fill *f)
     memset(f->top, 0, bytes);
     f->chunk[0] = &f->pool[0];
     f->chunk[0]->n = 0;
-    summarize(f->chunk[0]);
+    summarize(f, 0);
     f->n_chunks = f->n_made = 1;
 }
 
 /* ---- gaps ------------------------------------------------------------------------------ */
 
-static bool chunk_meets(const FillChunk *c, const PackItem *it, int64_t low)
+static bool chunk_meets(const FillSum *c, const PackItem *it, int64_t low)
 {
     return c->end > low && c->first <= it->to && c->last >= it->from;
 }
@@ -168,7 +172,9 @@ static void gaps_of(Fill *f, const FillChunk *c, const PackItem *it, Gap *g)
     for (int32_t i = 0; i < c->n; i++) {
         if (!meets(c, i, it))
             continue;
-        int64_t gap = c->span[i].offset - g->low, end = end_of(f, c, i, it);
+        const FillSpan *p = &c->span[i];
+        int64_t gap = p->offset - g->low;
+        int64_t end = p->n_parts > 0 ? end_of(f, c, i, it) : p->offset + p->size;
         if (gap >= it->size && gap < g->size) {
             g->size = gap;
             g->at = g->low;
@@ -183,7 +189,7 @@ static int64_t find_gap(Fill *f, const PackItem *it)
     Gap g = {least_of(f->solid, it->from, it->to), -1, INT64_MAX};
     int64_t top = most_of(f->top, it->from, it->to);
     for (int32_t i = 0; g.low < top && g.size > it->size; i++)
-        if (chunk_meets(f->chunk[i], it, g.low))
+        if (chunk_meets(&f->sum[i], it, g.low))
             gaps_of(f, f->chunk[i], it, &g);
     f->looks += f->n_chunks / 2;
     return g.at >= 0 ? g.at : g.low;
@@ -193,7 +199,7 @@ static bool is_free(Fill *f, const PackItem *it, int64_t at)
 {
     for (int32_t i = 0; i < f->n_chunks; i++) {
         const FillChunk *c = f->chunk[i];
-        if (!chunk_meets(c, it, at))
+        if (!chunk_meets(&f->sum[i], it, at))
             continue;
         f->looks += c->n;
         for (int32_t j = 0; j < c->n && c->span[j].offset < at + it->size; j++)

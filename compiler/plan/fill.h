@@ -14,11 +14,15 @@ typedef struct FillSpan {
 /* Neighbours by offset. Times lie apart, since they are all that is looked at of most. */
 typedef struct FillChunk {
     int32_t n;
-    int32_t first, last; /* section in which one of them is alive */
-    int64_t end;         /* the highest of theirs */
     int32_t from[FILL_CHUNK], to[FILL_CHUNK];
     FillSpan span[FILL_CHUNK];
 } FillChunk;
+
+/* Of a chunk, apart from it: of most chunks nothing else is looked at. */
+typedef struct FillSum {
+    int32_t first, last; /* section in which one of them is alive */
+    int64_t low, end;    /* the lowest offset of theirs, and the highest end */
+} FillSum;
 
 typedef struct Fill {
     const Pack *pack;
@@ -26,6 +30,7 @@ typedef struct Fill {
     int64_t looks;   /* at other items, so far */
     int32_t n_chunks, n_made;
     FillChunk **chunk; /* by offset */
+    FillSum *sum;      /* of each */
     FillChunk *pool;
     /* By section: */
     int64_t *solid; /* below it there is no gap */

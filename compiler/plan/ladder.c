@@ -77,6 +77,8 @@ static double thinness(const Planner *g)
     return g->effort.thin_moves > 0 ? 1 : 0;
 }
 
+enum { PART_OF_HOLES = 512 };
+
 static Sequence *smaller(Planner *g, Sequence *a, Sequence *b)
 {
     planner_place(g, b);
@@ -89,6 +91,15 @@ static int64_t most_at_once(const Problem *p)
     for (int32_t v = 0; v < p->n; v++)
         most = problem_working_set(p, v) > most ? problem_working_set(p, v) : most;
     return most;
+}
+
+/* Offsets of one that comes from a rule: they are the same whatever is asked, and few of a deep
+ * net's bytes are left for holes, which is cheaper than to place again and again. */
+static void place_segmented(Planner *g, Sequence *s)
+{
+    if (!s->placed && g->effort.by_rule)
+        s->enough = s->max_live + (s->max_live - g->p->pinned) / PART_OF_HOLES;
+    planner_place(g, s);
 }
 
 /* What comes near the least by segments; more than one, for placing leaves holes. To place is
@@ -105,8 +116,10 @@ static Sequence *least_segmented(Planner *g, Sequence *s)
             sorted[j] = sorted[j - 1];
         sorted[j] = g->segmented.at[i];
     }
-    for (int32_t i = 0; i < g->segmented.n && sorted[i]->max_live < s->arena; i++)
+    for (int32_t i = 0; i < g->segmented.n && sorted[i]->max_live < s->arena; i++) {
+        place_segmented(g, sorted[i]);
         s = smaller(g, s, sorted[i]);
+    }
     return s;
 }
 
@@ -210,7 +223,7 @@ Sequence *planner_least(Planner *g)
     return g->least;
 }
 
-enum { PART_OF_HOLES = 512 };
+enum { LOW_RUNGS = 28, LOW_STEP = 9 };
 enum { KEEP_WORK = 4000000, KEEP_MOMENTS = 3, KEEP_EVERY = 4 };
 
 /* ---- the ladder ----------------------------------------------------------------------------- */
@@ -245,13 +258,19 @@ static PolishAim from_base(const Planner *g, PolishAim aim)
     return aim;
 }
 
-/* Of a deep net the first rungs are close to each other: there a little room saves much. */
+/* Of a deep net the first rungs are up to an eighth of the bytes, each the same part of the next:
+ * there a little room saves much. Then come equal parts. */
 static int64_t rung_bytes(const Planner *g, int64_t i)
 {
-    static const int8_t first[] = {0, 1, 2, 3, 4, 6, 8, 10}; /* of 80; then every 2nd or 4th */
     int64_t bytes = g->base->arena - g->p->pinned, n = g->effort.rungs;
+    if (g->effort.by_rule && i < LOW_RUNGS) {
+        bytes /= 8;
+        for (; i > 0 && i < LOW_RUNGS - 1; i++)
+            bytes -= bytes / LOW_STEP;
+        return g->p->pinned + (i > 0 ? bytes : 0);
+    }
     if (g->effort.by_rule) {
-        i = i < (int64_t)sizeof first ? first[i] : 80 - (n - i) * g->effort.rung_step;
+        i = 80 - (n - i) * g->effort.rung_step;
         n = 80;
     }
     return g->p->pinned + bytes / n * i + bytes % n * i / n;
@@ -270,6 +289,16 @@ static PolishAim rung_aim(const Planner *g, int32_t i)
                        .fill = g->effort.by_rule};
 }
 
+/* The rung becomes what is made from s, if that is cheaper. */
+static void fill_rung(Planner *g, int32_t i, Sequence *s, PolishAim aim)
+{
+    Sequence *filled = cheaper(s, polish(g->p, s, aim, g->out), aim.budget);
+    if (g->begun[i] != NULL && filled->cost >= g->rung[i]->cost)
+        return;
+    g->begun[i] = s;
+    g->rung[i] = filled;
+}
+
 /* Schedules for parts of what running every node once takes, from the least budget up to
  * this one. Each begins with the one below and is no dearer. */
 static void climb(Planner *g, int64_t budget)
@@ -283,16 +312,19 @@ static void climb(Planner *g, int64_t budget)
         g->rung[i] = s;
         if (aim.budget <= planner_least(g)->arena)
             continue;
-        if (g->effort.by_rule || i % KEEP_EVERY == 0 || s == g->least)
+        bool by_rule = g->effort.by_rule, low = s == g->least;
+        if ((by_rule && i >= LOW_RUNGS) || i % KEEP_EVERY == 0 || low)
             s = from_keep_sets(g, aim.budget, s);
-        bool low = s == g->least;
         s = g->near != NULL ? cheaper(s, g->near, aim.budget) : s;
-        for (int32_t k = 0; k < g->segmented.n; k++)
-            s = cheaper(s, g->segmented.at[k], aim.budget);
-        if (low && !g->effort.by_rule)
+        Sequence *other = segmented_within(&g->segmented, aim.budget);
+        if (by_rule && other != NULL) /* which leaves more to fill is not known before */
+            fill_rung(g, i, other, aim);
+        else if (other != NULL)
+            s = cheaper(s, other, aim.budget);
+        if (low && !by_rule)
             s = cheaper(s, polish(g->p, g->base, from_base(g, aim), g->out), aim.budget);
-        g->begun[i] = s;
-        g->rung[i] = cheaper(s, polish(g->p, s, aim, g->out), aim.budget);
+        if (s != g->begun[i])
+            fill_rung(g, i, s, aim);
     }
 }
 
@@ -345,6 +377,20 @@ static Sequence *better(Sequence *best, Sequence *s, int64_t budget)
     return s != NULL && s->arena <= budget && s->cost < best->cost ? s : best;
 }
 
+/* Of those that were found with the least, whatever the budget: with offsets that do not depend on
+ * it either, one that fits will fit in more. */
+static Sequence *cheapest_segmented(Planner *g, Sequence *best, int64_t budget)
+{
+    for (int32_t i = 0; i < g->segmented.n; i++) {
+        Sequence *s = g->segmented.at[i];
+        if (s->max_live > budget || s->cost >= best->cost)
+            continue;
+        place_segmented(g, s);
+        best = better(best, s, budget);
+    }
+    return best;
+}
+
 Sequence *planner_ladder(Planner *g, int64_t budget)
 {
     if (g->base->arena <= budget)
@@ -358,7 +404,7 @@ Sequence *planner_ladder(Planner *g, int64_t budget)
         best = better(best, g->rung[i], budget);
         best = better(best, g->fit[i], budget);
     }
-    return best;
+    return cheapest_segmented(g, best, budget);
 }
 
 /* ---- */
@@ -392,7 +438,7 @@ Planner *planner_open(const Problem *p, PlanJudge judge, PlanEffort effort, Aren
         e.least_moves = 2400;
         e.rung_moves = 600;
         e.rung_step = p->n > DEEPER ? 4 : 2;
-        e.rungs = 8 + 68 / e.rung_step;
+        e.rungs = LOW_RUNGS + 68 / e.rung_step;
         e.by_rule = true;
     }
     *g = planner_new(p, judge, e, out);

@@ -6,7 +6,7 @@
 #include "recompute.h"
 #include "segments.h"
 
-enum { MOST_RUNGS = 48 };
+enum { MOST_RUNGS = 64 };
 
 /* How far to go; moves are those of local search. */
 typedef struct LadderEffort {

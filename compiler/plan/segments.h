@@ -6,17 +6,21 @@
 
 #include "sequence.h"
 
-enum { MOST_SEGMENTED = 96 };
+enum { MOST_SEGMENTED = 160 };
 
 typedef struct Segmented {
     int32_t n;
-    Sequence *at[MOST_SEGMENTED]; /* none is dearer than another that takes as much; not placed */
+    Sequence *at[MOST_SEGMENTED]; /* no other takes as little and is as cheap; placed by who asks */
 } Segmented;
 
-/* From 2 segments up to one for every few nodes, between places at which little crosses; and with
- * segments of segments, of which the outer ones keep what crosses, and the inner ones run a second
- * time, each when the reverse pass comes to it. The forward pass ends where most is live in
- * `base`. */
+/* Between places at which little crosses: segments of as many bytes each, from 2 up to one for
+ * every few nodes; those with segments of segments, of which the outer ones keep what crosses, and
+ * the inner ones run a second time, each when the reverse pass comes to it; and segments that fill
+ * what room there is when it comes to them, the first ones most, for what is kept between later
+ * ones has gone. The forward pass ends where most is live in `base`. */
 Segmented segmented(const Problem *p, const Sequence *base, Arena *out);
+
+/* The cheapest of those whose bytes without holes are within the budget, or NULL. */
+Sequence *segmented_within(const Segmented *s, int64_t budget);
 
 #endif

@@ -4,10 +4,11 @@
     python3 tests/bench/depth.py [GRADC] > tests/bench/results/depth.txt
 
 Counted is what the entry `grad` of residual.model takes besides pinned storage, the block less the
-base: activations, and the gradients, which are 0.2 % of it where nothing runs again.
+base: activations, and the gradients, which are 2 % of it where nothing runs again.
 Times are those that are predicted; no step may run more than twice, which is one extra forward pass
 at the most. For each depth budgets are bisected; the last line has the exponent of bytes over
-layers, fitted in logarithms.
+layers, fitted in logarithms. Of wide layers a forward pass is a third of the time; of narrow ones
+it is 39 %, so that a part of each layer has to be kept, and bytes grow as layers in the end.
 """
 import json
 import math
@@ -19,13 +20,15 @@ import time
 GRADC = sys.argv[1] if len(sys.argv) > 1 else "build/gradc"
 MODEL = os.path.join(os.path.dirname(os.path.abspath(__file__)), "models", "residual.model")
 DEPTHS = [8, 16, 32, 64, 128, 256, 512]
+SHAPES = [("wide", 256, 65536), ("narrow", 16, 8192)]
 MOST_EXTRA = 0.33
 ROUNDS = 10
 
 
-def plan(layers, budget=None):
+def plan(shape, layers, budget=None):
     """The plan of `grad` as JSON, or None where the budget is refused."""
     command = [GRADC, "plan", MODEL, "-D", f"layers={layers}", "--entry", "grad"]
+    command += ["-D", f"width={shape[1]}", "-D", f"batch={shape[2]}"]
     command += ["--threads-max", "1", "--format", "json"]
     command += [] if budget is None else ["--budget", str(budget)]
     done = subprocess.run(command, capture_output=True, text=True)
@@ -41,15 +44,15 @@ def is_enough(p, once):
     return extra <= MOST_EXTRA and max(s["run"] for s in p["steps"]) <= 1
 
 
-def least(layers):
+def least(shape, layers):
     """(bytes with every step once, least bytes, extra time of these, seconds a plan)"""
-    all_once = plan(layers)
+    all_once = plan(shape, layers)
     once, base = all_once["cost_ns"], all_once["base"]
     low, high, best = base, all_once["peak"], all_once
     began = time.time()
     for _ in range(ROUNDS):
         budget = int(base + math.sqrt(max(low - base, 4096) * (high - base)))
-        p = plan(layers, budget)
+        p = plan(shape, layers, budget)
         if p is not None and is_enough(p, once):
             best, high = p, min(budget, p["peak"])
         else:
@@ -66,12 +69,18 @@ def exponent(points):
     return sum((a - mx) * (b - my) for a, b in zip(x, y)) / sum((a - mx) ** 2 for a in x)
 
 
-points = []
-print(f"{'layers':>6} {'all once':>12} {'least':>12} {'part':>6} {'extra':>7}")
-for layers in DEPTHS:
-    all_once, fewest, extra, seconds = least(layers)
-    points.append((layers, fewest))
-    print(f"{layers:6d} {all_once:12,d} {fewest:12,d} {100 * fewest / all_once:5.1f}% {100 * extra:6.2f}%",
-          flush=True)
-    print(f"{layers} layers: {seconds:.1f} s a plan", file=sys.stderr)
-print(f"exponent: {exponent(points):.3f}")
+def show(shape):
+    points = []
+    print(f"{shape[0]}: width {shape[1]}, batch {shape[2]}")
+    print(f"{'layers':>6} {'all once':>15} {'least':>13} {'part':>6} {'extra':>7}")
+    for layers in DEPTHS:
+        all_once, fewest, extra, seconds = least(shape, layers)
+        points.append((layers, fewest))
+        print(f"{layers:6d} {all_once:15,d} {fewest:13,d} {100 * fewest / all_once:5.1f}% "
+              f"{100 * extra:6.2f}%", flush=True)
+        print(f"{layers} layers: {seconds:.1f} s a plan", file=sys.stderr)
+    print(f"exponent: {exponent(points):.3f}")
+
+
+for shape in SHAPES:
+    show(shape)
