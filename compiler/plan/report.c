@@ -363,12 +363,12 @@ static void put_budget(const Plan *p, Text *to)
     if (b->levels > 0)
         text_add(to, "scans are cut into runs, %d deep, whose values are computed again%s",
                  b->levels, n > 0 ? "; " : "");
-    if (b->parts > 0)
-        text_add(to, "%swide values are computed in %d parts%s",
-                 b->levels > 0 && n == 0 ? "; " : "", b->parts, n > 0 ? "; " : "");
+    if (b->slices > 0)
+        text_add(to, "%swide values are computed in %d slices%s",
+                 b->levels > 0 && n == 0 ? "; " : "", b->slices, n > 0 ? "; " : "");
     if (n > 0)
         text_add(to, "%d steps run again to save memory", n);
-    bool told = b->levels > 0 || b->parts > 0 || n > 0, waits = p->store_bytes > 0 && extra > 0;
+    bool told = b->levels > 0 || b->slices > 0 || n > 0, waits = p->store_bytes > 0 && extra > 0;
     if (!told && waits)
         text_add(to, "what is offloaded has to be waited for");
     extra = told || waits ? extra : 0; /* of micro-batches that is said above */
@@ -376,7 +376,7 @@ static void put_budget(const Plan *p, Text *to)
         text_add(to, ": +%.2f %% of time, as predicted", percent(extra, once));
     if (extra > 0 && b->tried)
         text_add(to, "; less than +%.2f %% is proved impossible%s", percent(b->bound, once),
-                 b->has_parts ? " with whole values" : "");
+                 b->has_slices ? " with whole values" : "");
     text_add(to, told || extra > 0 ? "\n" : "");
     if (p->cost != NULL && p->cost->from != NULL)
         text_add(to, "times of steps: %s\n", p->cost->from);
