@@ -370,7 +370,8 @@ struct Builtin {
     const char *doc;
     const char *example; /* of x : f32[2,3,4] and i : i32[2,3] */
 };
-extern const Builtin builtin_shape_table[], builtin_value_table[], builtin_draw_table[];
+extern const Builtin builtin_size_table[], builtin_shape_table[], builtin_value_table[],
+    builtin_draw_table[];
 
 /* ---- subscript.c --------------------------------------------------------- */
 
