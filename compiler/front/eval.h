@@ -279,7 +279,7 @@ bool too_large(Build *b, Span at);
 /* help: "did you mean ...", if there is a near one. */
 void suggest(Build *b, Diag *d, const char *word, const char *const *candidate, int n);
 
-/* ---- stmt.c, expr.c, call.c ---------------------------------------------- */
+/* ---- stmt.c, result.c, expr.c, call.c ------------------------------------- */
 
 bool exec(Build *b, const Body *body); /* true: a `return` was met */
 const Value *eval(Build *b, const Expr *e);
@@ -287,6 +287,10 @@ const Value *eval_call(Build *b, const Expr *e);
 const Value *eval_scan(Build *b, const Expr *e);
 const Value *call_custom(Build *b, Module *in, const Item *item, const Expr *e); /* with a vjp */
 const Value *eval_subscript(Build *b, const Expr *e);
+/* Of result.c. */
+void exec_loss(Build *b, const Stmt *s);
+void exec_output(Build *b, const Stmt *s);
+void exec_metric(Build *b, const Stmt *s);
 /* `x = v`, `x, y = v`, `x[i] = v` */
 void assign(Build *b, const LeftSides *t, const Value *v, Span at);
 /* What the slot is set to for the next step, so far, or NULL. */
