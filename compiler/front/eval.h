@@ -322,12 +322,21 @@ typedef struct Spans {
 } Spans;
 const Value *arith_binary(Build *b, Operator op, const Value *l, const Value *r, const Spans *s);
 const Value *arith_unary(Build *b, Operator op, const Value *v, const Spans *s);
-/* An op of one or two operands on constants, in double; false: it has no such form. */
-bool fold_unary(OpId op, double x, double *y);
 /* Brings values to one shape and one dtype: *dtype if all are constants. `other`: the one
  * whose dtype is not looked at (the condition of `where`), or -1. */
 bool unify(Build *b, const Value *const *v, const Span *span, int n, int other, DType *dtype,
            Ref *out, const char *what, Span at);
+
+/* ---- constant.c ---------------------------------------------------------- */
+
+/* An operator on constants; poison after a report. */
+const Value *fold_binary(Build *b, Operator op, const Value *l, const Value *r, const Spans *s);
+const Value *fold_negated(Build *b, const Value *v, const Spans *s); /* a number */
+const Value *fold_concat(Build *b, const Value *l, const Value *r);  /* lists or tuples */
+/* Reports that the operator is none of these two. */
+const Value *fold_refused(Build *b, Operator op, const Value *l, const Value *r, const Spans *s);
+/* An op of one operand on a constant, in double; false: it has no such form. */
+bool fold_unary(OpId op, double x, double *y);
 
 /* ---- convert.c: false, after a report, unless it is what is wanted ------- */
 
