@@ -151,9 +151,9 @@ static bool entry_graph(Ctx *cx, const Options *o, EntryKind e, bool primal_only
         return false;
     if (chunk_rows(out, o->chunk_from, room)) /* wide values, some rows at a time */
         simplify(cx, g = *out);
-    if (o->budget.kind != BUDGET_NONE && can_chunk_parts(g, FEW_PARTS, room))
-        all->has_parts = true;
-    if (chunk_parts(out, o->form.parts, room)) /* fewer bytes, more time */
+    if (o->budget.kind != BUDGET_NONE && can_chunk_slices(g, FEW_SLICES, room))
+        all->has_slices = true;
+    if (chunk_slices(out, o->form.slices, room)) /* fewer bytes, more time */
         simplify(cx, g = *out);
     if (e == ENTRY_EVAL && !primal_only && model_loops(m, e) > 1) {
         g = *out = build_accumulate(cx, m, e, g);

@@ -13,10 +13,10 @@
 /* Fewer bytes for more time: one of the programs that compute the same. */
 typedef struct Form {
     int32_t scan_levels; /* scans are cut into runs, so deep: split_scans() */
-    int32_t parts;       /* wide values are computed in so many parts: chunk_parts(); 0: whole */
+    int32_t slices;      /* wide values are computed in so many slices: chunk_slices(); 0: whole */
     int64_t split;       /* a batch is taken as so many micro-batches: model_splits(); 0: one */
 } Form;
-enum { FEW_PARTS = 8, MANY_PARTS = 64 };
+enum { FEW_SLICES = 8, MANY_SLICES = 64 };
 
 /* Says what kernels take on a machine, which the command line can find out. */
 typedef struct KernelTimer {
@@ -63,7 +63,7 @@ typedef struct Output {
     bool fixed;        /* graphs are not what compile_again() would make of the model */
     bool dear;         /* no plan was looked for: Options.enough */
     bool has_runs;     /* scans can be cut into runs */
-    bool has_parts;    /* wide values can be computed in parts */
+    bool has_slices;   /* wide values can be computed in slices */
     bool has_forms;    /* other forms are to be tried */
     Form form;         /* which this is */
 } Output;

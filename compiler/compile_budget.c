@@ -72,10 +72,10 @@ bool compile_within(Ctx *cx, const Options *o, Output *out)
         out->over = out->over || out->plan[e]->peak > budget;
         bool fits = within_plan(w[e], budget);
         /* Proofs are of the steps as they are: no other form is impossible for that. */
-        if (fits ? o->prove && !out->has_runs && o->form.parts == 0 : !out->has_forms)
+        if (fits ? o->prove && !out->has_runs && o->form.slices == 0 : !out->has_forms)
             within_prove(w[e], budget);
-        out->plan[e]->budget.parts = o->form.parts;
-        out->plan[e]->budget.has_parts = out->has_parts;
+        out->plan[e]->budget.slices = o->form.slices;
+        out->plan[e]->budget.has_slices = out->has_slices;
         if (e == ENTRY_GRAD || e == ENTRY_STEP)
             out->plan[e]->budget.levels = o->form.scan_levels;
         out->plan[e]->budget.unsplit = o->unsplit;

@@ -24,7 +24,7 @@ typedef struct Forms {
 
 static bool same_form(const Form *a, const Form *b)
 {
-    return a->scan_levels == b->scan_levels && a->parts == b->parts && a->split == b->split;
+    return a->scan_levels == b->scan_levels && a->slices == b->slices && a->split == b->split;
 }
 
 /* ---- how good a form is ------------------------------------------------------------- */
@@ -141,16 +141,17 @@ static void try_scans(Forms *f, Form form, int64_t least)
     }
 }
 
-/* Wide values in parts, until more parts are not smaller either; with scans whole and cut. */
-static void try_parts(Forms *f, Form form, int64_t least)
+/* Wide values in slices, until more slices are not smaller either; with scans whole and cut. */
+static void try_slices(Forms *f, Form form, int64_t least)
 {
     bool short_of_bytes = f->out->over || f->o.budget.kind == BUDGET_LEAST;
-    if (!f->out->has_parts || !short_of_bytes)
+    if (!f->out->has_slices || !short_of_bytes)
         return;
-    for (form.parts = FEW_PARTS; form.parts <= MANY_PARTS; form.parts *= MANY_PARTS / FEW_PARTS) {
+    for (form.slices = FEW_SLICES; form.slices <= MANY_SLICES;
+         form.slices *= MANY_SLICES / FEW_SLICES) {
         form.scan_levels = 0;
         int64_t needs = try_form(f, form);
-        if (needs == INT64_MAX) /* too dear; more parts need not be */
+        if (needs == INT64_MAX) /* too dear; more slices need not be */
             continue;
         try_scans(f, form, needs);
         if (needs >= least)
@@ -188,8 +189,8 @@ static void try_around(Forms *f, Form form, int64_t needs)
     const Output first = *f->out;
     try_scans(f, form, needs);
     f->out->over = first.over;
-    f->out->has_parts = first.has_parts;
-    try_parts(f, form, needs);
+    f->out->has_slices = first.has_slices;
+    try_slices(f, form, needs);
 }
 
 static void try_all(Forms *f, const Form *first)
@@ -208,7 +209,7 @@ static void try_all(Forms *f, const Form *first)
 static bool has_to_try(const Forms *f)
 {
     bool short_of_bytes = f->out->over || f->o.budget.kind == BUDGET_LEAST;
-    return f->split.n > 0 || ((f->out->has_runs || f->out->has_parts) && short_of_bytes);
+    return f->split.n > 0 || ((f->out->has_runs || f->out->has_slices) && short_of_bytes);
 }
 
 /* The best form, in `out`; where none has fitted, with the reports of the one that needs least. */
@@ -236,7 +237,7 @@ bool compile_planned(Ctx *cx, int32_t source, const Options *o, Output *out)
     f.counts_rows = model_pinned(out->model)->rows >= 0;
     if (o->allow_split)
         find_splits(&f);
-    bool others = out->has_runs || out->has_parts || f.split.n > 0;
+    bool others = out->has_runs || out->has_slices || f.split.n > 0;
     out->has_forms = others && o->budget.kind != BUDGET_NONE;
     bool fits = compile_program(cx, &f.o, out);
     if (!out->has_forms || !has_to_try(&f))

@@ -233,7 +233,8 @@ static bool refuse(Ctx *cx, const Plan *p, const BudgetPart *x, int64_t kept)
                          p->entry, (long long)x->bytes, (long long)kept);
     for (int32_t v = 0; v < p->n_values; v++) {
         const PlanValue *value = &p->value[v];
-        if (value->kept && value->origin != NULL && part_has(x, value->origin->part))
+        if (value->kept && !value->offload && value->origin != NULL &&
+            part_has(x, value->origin->part))
             asked += align_up(value->bytes, BLOCK_ALIGN);
     }
     diag_help(cx, d, "the least that was found to work is %lld bytes%s", (long long)x->least,

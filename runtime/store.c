@@ -256,38 +256,33 @@ int gradc_store_host(int64_t bytes, gradc_store **out, gradc_error *e)
 
 enum { MOST = 1 << 30 }; /* Linux moves at most 2 GiB in one call */
 
-static int write_file(void *context, int64_t at, const void *bytes, int64_t n)
+/* Writes `from`, or reads to `to` where that is NULL. */
+static int move_file(const gradc_store *s, int64_t at, const char *from, char *to, int64_t n)
 {
-    gradc_store *s = context;
-    const char *p = bytes;
-    while (n > 0) {
-        ssize_t k = gr_file_ops.pwrite(s->fd, p, (size_t)(n < MOST ? n : MOST), (off_t)at);
+    for (int64_t done = 0; done < n;) {
+        size_t next = (size_t)(n - done < MOST ? n - done : MOST);
+        off_t place = (off_t)(at + done);
+        ssize_t k = from != NULL ? gr_file_ops.pwrite(s->fd, from + done, next, place)
+                                 : gr_file_ops.pread(s->fd, to + done, next, place);
         if (k < 0 && errno == EINTR)
             continue;
-        if (k <= 0)
-            return k < 0 ? errno : ENOSPC;
-        p += k;
-        at += k;
-        n -= k;
+        if (k < 0)
+            return errno;
+        if (k == 0)
+            return from != NULL ? ENOSPC : EIO;
+        done += k;
     }
     return 0;
 }
 
+static int write_file(void *context, int64_t at, const void *bytes, int64_t n)
+{
+    return move_file(context, at, bytes, NULL, n);
+}
+
 static int read_file(void *context, int64_t at, void *bytes, int64_t n)
 {
-    gradc_store *s = context;
-    char *p = bytes;
-    while (n > 0) {
-        ssize_t k = gr_file_ops.pread(s->fd, p, (size_t)(n < MOST ? n : MOST), (off_t)at);
-        if (k < 0 && errno == EINTR)
-            continue;
-        if (k <= 0)
-            return k < 0 ? errno : EIO;
-        p += k;
-        at += k;
-        n -= k;
-    }
-    return 0;
+    return move_file(context, at, NULL, bytes, n);
 }
 
 int gradc_store_file(const char *path, int64_t bytes, gradc_store **out, gradc_error *e)

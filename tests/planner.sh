@@ -66,6 +66,13 @@ expect 2 '--plan-effort takes default and max' plan --budget min --plan-effort s
 expect 2 'takes the place of a model' plan --budget min x.model
 expect 3 'No such file' "$gradc" plan --problem "$scratch/none.json" --budget min
 
+# As some editors write a file.
+{
+    printf '\357\273\277'
+    sed 's/$/\r/' "$scratch/p.json"
+} >"$scratch/marked.json"
+expect 0 '"cost_plan": 42,' "$gradc" plan --problem "$scratch/marked.json" --budget 1110 --json
+
 # A report in a file, and its check; one that was changed is refused.
 expect 0 'extra cost 1, proved to be at least 1' sh -c "
     '$gradc' plan --problem '$scratch/p.json' --budget 1110 -q -o '$scratch/r.json' &&
@@ -79,6 +86,7 @@ broken 's/"cost_bound": 42/"cost_bound": 43/' 'does not follow from the costs'
 broken 's/"overhead": 0.02439/"overhead": 0.01439/' 'does not follow from the costs'
 broken 's/"schedule": \[0, 1/"schedule": [1, 0/' 'which has not run'
 broken 's/"need": \[\[\([0-9]*\),/"need": [[\1,1/' 'does not flow out'
+broken 's/"keep": \[\[\([0-9]*\),-*[0-9]*/"keep": [[\1,-9223372036854775808/' 'too much is kept'
 broken 's/"price": [0-9]*/"price": 0/' 'E0613'
 broken 's/"retain": \[1/"retain": [0/' 'which is gone after'
 # shellcheck disable=SC2016

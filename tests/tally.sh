@@ -66,3 +66,8 @@ make_scratch() {
     scratch=$(mktemp -d) || exit 3
     trap 'rm -rf "$scratch"' EXIT
 }
+
+# figure NAME FILE: the first figure of this name in JSON.
+figure() {
+    sed -n "s/.*\"$1\": *\([0-9.e+-]*\).*/\1/p" "$2" | head -n 1
+}

@@ -4,8 +4,8 @@
 #include <math.h>
 #include <string.h>
 
-static const Builtin *const tables[] = {builtin_shape_table, builtin_value_table,
-                                        builtin_draw_table};
+static const Builtin *const tables[] = {builtin_size_table, builtin_shape_table,
+                                        builtin_value_table, builtin_draw_table};
 enum { N_TABLES = sizeof tables / sizeof *tables };
 
 const Builtin *builtin_find(const char *name)

@@ -279,7 +279,7 @@ bool too_large(Build *b, Span at);
 /* help: "did you mean ...", if there is a near one. */
 void suggest(Build *b, Diag *d, const char *word, const char *const *candidate, int n);
 
-/* ---- stmt.c, expr.c, call.c ---------------------------------------------- */
+/* ---- stmt.c, result.c, expr.c, call.c ------------------------------------- */
 
 bool exec(Build *b, const Body *body); /* true: a `return` was met */
 const Value *eval(Build *b, const Expr *e);
@@ -287,6 +287,10 @@ const Value *eval_call(Build *b, const Expr *e);
 const Value *eval_scan(Build *b, const Expr *e);
 const Value *call_custom(Build *b, Module *in, const Item *item, const Expr *e); /* with a vjp */
 const Value *eval_subscript(Build *b, const Expr *e);
+/* Of result.c. */
+void exec_loss(Build *b, const Stmt *s);
+void exec_output(Build *b, const Stmt *s);
+void exec_metric(Build *b, const Stmt *s);
 /* `x = v`, `x, y = v`, `x[i] = v` */
 void assign(Build *b, const LeftSides *t, const Value *v, Span at);
 /* What the slot is set to for the next step, so far, or NULL. */
@@ -318,12 +322,21 @@ typedef struct Spans {
 } Spans;
 const Value *arith_binary(Build *b, Operator op, const Value *l, const Value *r, const Spans *s);
 const Value *arith_unary(Build *b, Operator op, const Value *v, const Spans *s);
-/* An op of one or two operands on constants, in double; false: it has no such form. */
-bool fold_unary(OpId op, double x, double *y);
 /* Brings values to one shape and one dtype: *dtype if all are constants. `other`: the one
  * whose dtype is not looked at (the condition of `where`), or -1. */
 bool unify(Build *b, const Value *const *v, const Span *span, int n, int other, DType *dtype,
            Ref *out, const char *what, Span at);
+
+/* ---- constant.c ---------------------------------------------------------- */
+
+/* An operator on constants; poison after a report. */
+const Value *fold_binary(Build *b, Operator op, const Value *l, const Value *r, const Spans *s);
+const Value *fold_negated(Build *b, const Value *v, const Spans *s); /* a number */
+const Value *fold_concat(Build *b, const Value *l, const Value *r);  /* lists or tuples */
+/* Reports that the operator is none of these two. */
+const Value *fold_refused(Build *b, Operator op, const Value *l, const Value *r, const Spans *s);
+/* An op of one operand on a constant, in double; false: it has no such form. */
+bool fold_unary(OpId op, double x, double *y);
 
 /* ---- convert.c: false, after a report, unless it is what is wanted ------- */
 
@@ -370,7 +383,8 @@ struct Builtin {
     const char *doc;
     const char *example; /* of x : f32[2,3,4] and i : i32[2,3] */
 };
-extern const Builtin builtin_shape_table[], builtin_value_table[], builtin_draw_table[];
+extern const Builtin builtin_size_table[], builtin_shape_table[], builtin_value_table[],
+    builtin_draw_table[];
 
 /* ---- subscript.c --------------------------------------------------------- */
 

@@ -280,9 +280,26 @@ static const Value *results(Build *b, ScanForm *s, Ref scan)
     return value_items(&b->arena, VALUE_TUPLE, v, n);
 }
 
+/* Results of a loop are computed again by all of it. */
+static bool words_agree(Build *b, const ScanForm *s)
+{
+    const Node *kept = b->memory == MEMORY_RECOMPUTE ? g_kept_in(s->level.body) : NULL;
+    if (kept == NULL)
+        return true;
+    const char *word = kept->origin->memory == MEMORY_OFFLOAD ? "offload" : "keep";
+    Diag *d = complain(b, E0604, s->e->span,
+                       "`recompute` is to run this scan again, and `%s` in its body not", word);
+    diag_note(b->cx, d, kept->origin->span, "`%s` is of this", word);
+    diag_help(b->cx, d,
+              "`recompute` before a binding in the body computes that again, step by step");
+    return false;
+}
+
 static const Value *finish(Build *b, ScanForm *s)
 {
     Level *l = &s->level;
+    if (!words_agree(b, s))
+        return &value_poison;
     int n = l->fixed + l->captured.n;
     Ref *args = NEW_ARRAY(&b->arena, Ref, n);
     at(b, s->e->span);

@@ -235,6 +235,18 @@ int g_loop_depth(const Graph *g, Ref *deepest)
     return most;
 }
 
+const Node *g_kept_in(const Graph *body)
+{
+    for (Ref r = 1; r < (Ref)body->node.n; r++) {
+        const Node *found = origin_is_kept(node(body, r)->origin) ? node(body, r) : NULL;
+        if (found == NULL && op_of(body, r) == OP_scan)
+            found = g_kept_in(attr(body, r, SCAN_BODY)->body);
+        if (found != NULL)
+            return found;
+    }
+    return NULL;
+}
+
 /* ---- pinned storage -------------------------------------------------------- */
 
 int32_t pinned_find(const Pinned *p, const char *name)

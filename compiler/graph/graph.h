@@ -302,6 +302,9 @@ Ref g_scan(Graph *g, Graph *body, const Ref *args, int n_args, Scan is);
 Scan scan_of(const Graph *g, Ref scan);
 /* How deep scans stand within each other; *deepest (or NULL): the outermost of those. */
 int g_loop_depth(const Graph *g, Ref *deepest);
+/* The first node of a body, or of one inside of it, that the model keeps or offloads: then the
+ * loop runs once. NULL: there is none. */
+const Node *g_kept_in(const Graph *body);
 Ref g_body_arg(Graph *body, int i, Type t);
 Graph *g_body(Graph *outer);
 Graph *g_copy_body(Graph *outer, const Graph *body);

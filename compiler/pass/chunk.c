@@ -10,7 +10,7 @@
 #include "chunk.h"
 
 /* Chunks of fewer rows along the last axis are dear: each packs what all rows share. */
-enum { GOOD_ROWS = 64, WIDER = 6, FREE_DEPTH = 32, PART_FROM = 64 };
+enum { GOOD_ROWS = 64, WIDER = 6, FREE_DEPTH = 32, SLICE_FROM = 64 };
 /* What is computed again for each chunk is little beside what comes of it: scores and what they
  * weigh, but not layer after layer of a convolutional network. */
 enum { MOST_PRODUCTS = 2 };
@@ -252,7 +252,7 @@ static int find_axes(Search *s, Region *v, const Chunks *is, int axis[])
     int n = 0;
     for (int a = 0; a < rank(s->g, v->seed); a++)
         if (dim(s->g, v->seed, a) > 1 && widens(v, a) && grow(s, v, a) &&
-            (is->parts == 0 || sums_nothing(s, v)))
+            (is->slices == 0 || sums_nothing(s, v)))
             axis[n++] = a;
     return n;
 }
@@ -274,14 +274,14 @@ static bool choose(Search *s, Region *v, const int axis[], int n, const Chunks *
     int best = is->levels > 1 ? axis[0] : axis[n - 1];
     for (int i = n - 1; i >= 0; i--) {
         int64_t extent = dim(s->g, v->seed, axis[i]), rows = rows_of(extent, all, v->most);
-        int64_t good = i < n - 1 || is->parts > 0 ? 1 : GOOD_ROWS;
+        int64_t good = i < n - 1 || is->slices > 0 ? 1 : GOOD_ROWS;
         if (rows >= good && rows * (all / extent) <= v->most)
             best = axis[i];
     }
     if (!grow(s, v, best))
         return false;
     v->rows = rows_of(v->extent, all, v->most);
-    return v->rows < v->extent && (is->parts == 0 || keeps_bits(s, v));
+    return v->rows < v->extent && (is->slices == 0 || keeps_bits(s, v));
 }
 
 /* May widen(): an operand is much smaller than what comes of it. */
@@ -308,10 +308,10 @@ static bool find_region(Search *s, Region *v, bool is_body, const Chunks *is)
         int axis[MAX_RANK];
         if (!is_seed(g, v->seed, is_body ? is->most + 1 : is->from))
             continue;
-        v->most = is_body || is->parts == 0 ? is->most : elems(g, v->seed) / is->parts;
+        v->most = is_body || is->slices == 0 ? is->most : elems(g, v->seed) / is->slices;
         int n = find_axes(s, v, is, axis);
         bool large = n > 0 && (is_body || matrix_elems(g, v->seed, axis, n) >= is->from);
-        if (n > 0 && (large || is->parts > 0) && choose(s, v, axis, n, is))
+        if (n > 0 && (large || is->slices > 0) && choose(s, v, axis, n, is))
             return true;
     }
     return false;
@@ -395,16 +395,16 @@ bool chunk_rows(Graph **g, int64_t from, int levels)
     return from > 0 && chunk_all(g, &is);
 }
 
-bool chunk_parts(Graph **g, int64_t parts, int levels)
+bool chunk_slices(Graph **g, int64_t slices, int levels)
 {
-    Chunks is = {.from = PART_FROM, .parts = parts, .levels = levels};
-    return parts > 1 && chunk_all(g, &is);
+    Chunks is = {.from = SLICE_FROM, .slices = slices, .levels = levels};
+    return slices > 1 && chunk_all(g, &is);
 }
 
-bool can_chunk_parts(const Graph *g, int64_t parts, int levels)
+bool can_chunk_slices(const Graph *g, int64_t slices, int levels)
 {
     Arena scratch = {0};
-    Chunks is = {.from = PART_FROM, .parts = parts, .levels = levels};
+    Chunks is = {.from = SLICE_FROM, .slices = slices, .levels = levels};
     Graph *numbered = number_draws(g);
     Search *s = look_at(numbered != NULL ? numbered : g, &scratch);
     Region v = no_region(s);

@@ -11,10 +11,11 @@ enum {
 
 /* What is asked for. */
 typedef struct Chunks {
-    int64_t from;  /* matrices of so many elements, cut down to `most` ... */
-    int64_t most;  /* elements of a value in a body */
-    int64_t parts; /* ... or, not 0: regions of any size, in so many parts, where no bit changes */
-    int levels;    /* how deep scans may be nested */
+    int64_t from; /* matrices of so many elements, cut down to `most` ... */
+    int64_t most; /* elements of a value in a body */
+    int64_t
+        slices; /* ... or, not 0: regions of any size, in so many slices, where no bit changes */
+    int levels; /* how deep scans may be nested */
 } Chunks;
 
 /* Nodes that are computed for some rows at a time. */

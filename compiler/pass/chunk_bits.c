@@ -34,7 +34,7 @@ static bool is_product(const Graph *g, Ref r)
 
 /* Would a contraction of a chunk, or a gradient of it, be summed in another order than the whole
  * one? */
-static bool sums_otherwise(const Graph *g, Ref r, int axis, int64_t parts)
+static bool sums_otherwise(const Graph *g, Ref r, int axis, int64_t slices)
 {
     int want[2];
     int64_t all = 1;
@@ -45,7 +45,7 @@ static bool sums_otherwise(const Graph *g, Ref r, int axis, int64_t parts)
         all *= extent->ints[i];
     operand_axes(g, r, axis, want);
     for (int i = -1; i < 2; i++) {
-        int64_t whole = elems(g, i < 0 ? r : arg(g, r, i)), part = whole / parts;
+        int64_t whole = elems(g, i < 0 ? r : arg(g, r, i)), part = whole / slices;
         bool is_cut = i < 0 || want[i] != WHOLE;
         if (is_cut && part > 0 &&
             contract_in_leaves(part, all / whole) != contract_in_leaves(whole, all / whole))

@@ -52,10 +52,10 @@ bool can_split_scans(const Graph *g, int deepest);
  * sums. */
 bool chunk_rows(Graph **g, int64_t from, int levels);
 enum { CHUNKS_OF_LEAST = 32 };
-/* ... of any size, in so many parts or as near to that as can be, along axes over which nothing
+/* ... of any size, in so many slices or as near to that as can be, along axes over which nothing
  * is summed (batch, heads).   keeps: all bits. */
-bool chunk_parts(Graph **g, int64_t parts, int levels);
-bool can_chunk_parts(const Graph *g, int64_t parts, int levels);
+bool chunk_slices(Graph **g, int64_t slices, int levels);
+bool can_chunk_slices(const Graph *g, int64_t slices, int levels);
 /* Is a contraction with so many results, each a sum of `terms`, summed in leaves? group.c */
 bool contract_in_leaves(int64_t results, int64_t terms);
 

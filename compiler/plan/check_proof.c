@@ -70,9 +70,12 @@ static bool may_flow_in(const Adding *a, int32_t v, int64_t amount)
     return !node->pure || (Wide)amount <= (Wide)a->c->scale * node->cost;
 }
 
+/* Sums stay far below 64 bits: a flow of more than 2^60 is refused. */
+static const int64_t most = INT64_C(1) << 60;
+
 static bool may_keep(const Adding *a, const ProofCase *k, int32_t v, int64_t amount)
 {
-    if (!a->inside[v])
+    if (!a->inside[v] || amount < -most)
         return false;
     if (amount <= 0 || a->decided[v] == 2)
         return true;
@@ -80,9 +83,6 @@ static bool may_keep(const Adding *a, const ProofCase *k, int32_t v, int64_t amo
         return false;
     return ((Wide)amount << k->shift) <= (Wide)k->price * a->p->node[v].bytes;
 }
-
-/* Sums stay far below 64 bits: a flow of more than 2^60 is refused. */
-static const int64_t most = INT64_C(1) << 60;
 
 static bool add_to(int64_t *sum, int64_t amount)
 {

@@ -311,13 +311,18 @@ static Plan moved(const Plan *from, double slow, int64_t work)
     p.n_steps = m.made.n;
     plan_liveness(&p);
     plan_place_effort(&p, work);
+    plan_parts(&p);
     return p;
 }
 
-/* Is q, of transfers that may be slower, better than the best so far? */
+/* Is q, of transfers that may be slower, better than the best so far? What comes in before the
+ * forward pass is over is kept of its part. */
 static bool is_better(const Plan *q, double slow, const Plan *best, int64_t limit)
 {
-    if (best == NULL || (best->peak > limit && q->peak < best->peak))
+    int64_t over = plan_parts_over(q);
+    if (best == NULL || over != plan_parts_over(best))
+        return best == NULL || over < plan_parts_over(best);
+    if (best->peak > limit && q->peak < best->peak)
         return true;
     double waits = offload_transfers(q, NULL).waited, least = offload_transfers(best, NULL).waited;
     return q->peak <= limit && (waits < least || (waits == least && slow > 1));

@@ -21,10 +21,9 @@ bool offload_asked(Plan *p);
 
 /* From steps with bare STEP_IN, anywhere between the two uses that they are about, a plan with
  * places: transfers begin as early, and are waited for as late, as `limit` bytes of the block
- * allow. 0 is a limit that leaves most of what can be saved; below 0 it takes the fewest bytes,
- * whatever has to be waited for.
- * gives: p->step, store_bytes, and all that plan_liveness() and plan_place() give; `work` is
- *        plan_place_effort()'s. */
+ * allow, and budgets of parts. 0 is a limit that leaves most of what can be saved; below 0 it takes
+ * the fewest bytes, whatever has to be waited for. gives: p->step, store_bytes, and all that
+ * plan_liveness() and plan_place() give; `work` is plan_place_effort()'s. */
 void offload_place(Plan *p, int64_t limit, int64_t work);
 
 /* ns that a transfer of the value takes; waking up who makes it is most of a small one. */

@@ -90,8 +90,8 @@ typedef struct PlanBudget {
     int64_t bytes;            /* the budget; 0: there was none */
     int64_t once;             /* the peak with every step run once */
     int32_t levels;           /* of runs within runs that scans are cut into; then */
-    int32_t parts;            /* that wide values are computed in; 0: whole */
-    bool has_parts;           /* they could be: a bound is one of whole values */
+    int32_t slices;           /* that wide values are computed in; 0: whole */
+    bool has_slices;          /* they could be: a bound is one of whole values */
     int64_t cost_once;        /* what plan_cost() without again is in the first form, or 0 */
     int64_t rows, split;      /* a batch of so many rows is taken as `split` micro-batches; or 0 */
     int64_t cost_whole;       /* ... and what keeps to the budget without that; 0: nothing does */

@@ -240,6 +240,10 @@ Problem *problem_read(Ctx *cx, const char *path, const char *text, size_t bytes,
 {
     Reader r = {.cx = cx, .path = path, .arena = out, .make = {.arena = out}};
     json_error_t e;
+    if (bytes >= 3 && memcmp(text, "\xEF\xBB\xBF", 3) == 0) { /* a byte order mark */
+        text += 3;
+        bytes -= 3;
+    }
     json_t *root = json_loadb(text, bytes, JSON_REJECT_DUPLICATES | JSON_DECODE_ANY, &e);
     if (root == NULL) {
         diag_error(cx, E0610, NO_SPAN, "%s:%d:%d: %s", path, e.line, e.column, e.text);

@@ -294,43 +294,6 @@ static void put_largest(const Ctx *cx, const Plan *p, Text *to)
     }
 }
 
-const CostModel cost_time = {
-    .flops = 50, .bytes = 20, .call = 50, .work = 35, .store = STORE_HOST_RATE};
-const CostModel cost_flops = {.flops = 1, .from = "counted in flops", .store = STORE_HOST_RATE};
-
-/* A loop takes what its steps do: each of them calls, and moves bytes while nothing computes. */
-static double step_cost(const CostModel *m, const PlanStep *s)
-{
-    if (s->kind != STEP_RUN)
-        return 0;
-    double compute = m->work > 0 ? s->chain / m->flops + s->work / m->work : s->flops / m->flops;
-    double move = m->bytes > 0 ? s->bytes_moved / m->bytes : 0;
-    if (s->ns > 0)
-        return s->ns;
-    if (s->body == NULL)
-        return (compute > move ? compute : move) + m->call;
-    double each = 0;
-    for (int32_t i = 0; i < s->body->n_steps; i++)
-        each += step_cost(m, &s->body->step[i]);
-    return (double)s->count * each + m->call;
-}
-
-int64_t plan_step_cost(const Plan *p, const PlanStep *s)
-{
-    return (int64_t)step_cost(p->cost != NULL ? p->cost : &cost_time, s);
-}
-
-int64_t plan_cost(const Plan *p, bool with_again)
-{
-    int64_t sum = 0;
-    if (!with_again && p->budget.cost_once > 0)
-        return p->budget.cost_once;
-    for (int32_t s = 0; s < p->n_steps; s++)
-        if (with_again || p->step[s].run == 0)
-            sum += plan_step_cost(p, &p->step[s]);
-    return sum + (with_again ? (int64_t)offload_transfers(p, NULL).waited : 0);
-}
-
 static int32_t again(const Plan *p)
 {
     int32_t n = 0;
@@ -363,12 +326,12 @@ static void put_budget(const Plan *p, Text *to)
     if (b->levels > 0)
         text_add(to, "scans are cut into runs, %d deep, whose values are computed again%s",
                  b->levels, n > 0 ? "; " : "");
-    if (b->parts > 0)
-        text_add(to, "%swide values are computed in %d parts%s",
-                 b->levels > 0 && n == 0 ? "; " : "", b->parts, n > 0 ? "; " : "");
+    if (b->slices > 0)
+        text_add(to, "%swide values are computed in %d slices%s",
+                 b->levels > 0 && n == 0 ? "; " : "", b->slices, n > 0 ? "; " : "");
     if (n > 0)
         text_add(to, "%d steps run again to save memory", n);
-    bool told = b->levels > 0 || b->parts > 0 || n > 0, waits = p->store_bytes > 0 && extra > 0;
+    bool told = b->levels > 0 || b->slices > 0 || n > 0, waits = p->store_bytes > 0 && extra > 0;
     if (!told && waits)
         text_add(to, "what is offloaded has to be waited for");
     extra = told || waits ? extra : 0; /* of micro-batches that is said above */
@@ -376,7 +339,7 @@ static void put_budget(const Plan *p, Text *to)
         text_add(to, ": +%.2f %% of time, as predicted", percent(extra, once));
     if (extra > 0 && b->tried)
         text_add(to, "; less than +%.2f %% is proved impossible%s", percent(b->bound, once),
-                 b->has_parts ? " with whole values" : "");
+                 b->has_slices ? " with whole values" : "");
     text_add(to, told || extra > 0 ? "\n" : "");
     if (p->cost != NULL && p->cost->from != NULL)
         text_add(to, "times of steps: %s\n", p->cost->from);

@@ -178,7 +178,7 @@ static void put_budget(const Plan *p, Text *to)
     if (b->tried || b->once <= b->bytes) {
         text_add(to, ",\n  ");
         put_double(to, "lower_bound", (double)b->bound / (double)(once > 0 ? once : 1));
-        if (b->has_parts) {
+        if (b->has_slices) {
             text_add(to, ",\n  ");
             text_pair(to, "lower_bound_of", "whole values");
         }

@@ -70,7 +70,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
         .entry = {[ENTRY_INIT] = all, [ENTRY_EVAL] = all, [ENTRY_GRAD] = true, [ENTRY_STEP] = true},
         .threads_max = 2,
         .chunk_from = which % 2 * 32,
-        .form.parts = which % 3 == 0 ? 4 : 0};
+        .form.slices = which % 3 == 0 ? 4 : 0};
     if (count.inputs++ == 0)
         atexit(print_count);
     o.target = (TargetOptions){.target = "cpu", .cpu = "baseline", .threads_max = 2};

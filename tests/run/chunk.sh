@@ -1,6 +1,6 @@
 #!/bin/sh
 # Row chunks: attention and logits some rows at a time give the same loss and the same gradients
-# but for roundings; parts of them, under a budget, the same bits; and with 8,192 places no plan
+# but for roundings; slices of them, under a budget, the same bits; and with 8,192 places no plan
 # holds anything of the size of a score matrix.
 #
 #   sh tests/run/chunk.sh GRADC
@@ -109,7 +109,7 @@ whole=$(bytes kept --chunk 512)
 [ "$whole" -gt $((3 * 4 * 40 * 40 * 4)) ]
 verdict $? "kept: $whole bytes are not enough for the scores"
 
-# Parts are the same bits at every budget.
+# Slices are the same bits at every budget.
 for name in causal dropped all grouped ranked; do
     step "$name" --chunk 0 -D t=64 -D vocab=8 >"$scratch/whole"
     for budget in 80% 50% 30% min; do
@@ -118,8 +118,8 @@ for name in causal dropped all grouped ranked; do
         step "$name" --chunk 0 -D t=64 -D vocab=8 --budget "$budget" | cmp -s - "$scratch/whole"
         verdict $? "$name within $budget: other bits"
     done
-    grep -q 'in [0-9]* parts' "$scratch/plan"
-    verdict $? "$name: the least budget computes nothing in parts"
+    grep -q 'in [0-9]* slices' "$scratch/plan"
+    verdict $? "$name: the least budget computes nothing in slices"
 done
 
 # The elements of the largest value, or workspace, of a plan.

@@ -9,11 +9,6 @@ gradc=${1:-build/gradc}
 . "$(dirname "$0")/../tally.sh"
 make_scratch
 
-# figure NAME FILE: the first figure of this name in JSON.
-figure() {
-    sed -n "s/.*\"$1\": *\([0-9.e+-]*\).*/\1/p" "$2" | head -n 1
-}
-
 # step FILE MODEL [OPTION...]: a training step, its gradients and weights.
 step() {
     to=$1

@@ -9,11 +9,6 @@ gradc=${1:-build/gradc}
 . "$(dirname "$0")/../tally.sh"
 make_scratch
 
-# number KEY FILE: the first value of the key in a JSON plan.
-number() {
-    sed -n "s/.*\"$1\": *\([0-9.e+-]*\).*/\1/p" "$2" | head -n 1
-}
-
 # most KEY FILE: the largest of its values.
 most() {
     sed -n "s/.*\"$1\": *\([0-9]*\).*/\1/p" "$2" | sort -n | tail -n 1
@@ -45,7 +40,7 @@ within() {
     [ "$(most peak "$scratch/plan")" -le "$limit" ] || return 1
     "$gradc" build "$@" --verify --allow-split --budget "$limit" -o "$scratch/m.o" --json \
         >"$scratch/built" 2>"$scratch/err" || return 1
-    [ "$(number arena_bytes "$scratch/built")" -eq "$(most peak "$scratch/plan")" ] || return 1
+    [ "$(figure arena_bytes "$scratch/built")" -eq "$(most peak "$scratch/plan")" ] || return 1
     # the block apart, the header is the same
     diff "$scratch/whole.h" "$scratch/m.h" | grep '^[<>]' | grep -v '_BYTES ' && return 1
     "$gradc" run "$@" --allow-split --budget "$limit" --seed 3 --grads-out "$scratch/b" \
@@ -87,8 +82,8 @@ budgets() {
     "$gradc" plan "$@" --json >"$scratch/plan"
     all=$(most peak "$scratch/plan")
     "$gradc" plan "$@" --allow-split --budget min --json >"$scratch/plan"
-    least=$(number budget "$scratch/plan")
-    splits=$(number micro_batches "$scratch/plan")
+    least=$(figure budget "$scratch/plan")
+    splits=$(figure micro_batches "$scratch/plan")
     "$gradc" build "$@" -o "$scratch/whole.o" -q
     "$gradc" run "$@" --seed 3 --grads-out "$scratch/a" >"$scratch/out"
     check "$name: $((least - 64)) bytes are refused" \

@@ -17,7 +17,7 @@ typedef struct Bench {
     uint64_t seed;
     int64_t chunk_from; /* Options.chunk_from */
     bool offload;       /* Options.offload */
-    bool has_parts;     /* of the graph without chunks */
+    bool has_slices;    /* of the graph without chunks */
     const void **in;    /* by input */
     gradc_block *in_block, *out_block;
     void *handle;  /* of the last run */

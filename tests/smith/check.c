@@ -417,8 +417,8 @@ static void count_used(Bench *b, const char *text)
     b->v->scan = false; /* row chunks are scans that no model has asked for */
     if (compile_graphs(&b->cx, source, &o, true, &out))
         count_ops(out.graph[ENTRY_GRAD], b->v, false);
-    b->has_parts = out.graph[ENTRY_GRAD] != NULL &&
-                   can_chunk_parts(out.graph[ENTRY_GRAD], FEW_PARTS, MAX_LOOP_DEPTH);
+    b->has_slices = out.graph[ENTRY_GRAD] != NULL &&
+                    can_chunk_slices(out.graph[ENTRY_GRAD], FEW_SLICES, MAX_LOOP_DEPTH);
 }
 
 static bool compiled(Bench *b, const char *text, BudgetAsked budget, Form form, bool loud)
@@ -544,10 +544,10 @@ static bool run_forms(Bench *b, const char *text)
 {
     uint64_t rng = b->seed ^ 0x5ca9;
     int32_t levels = 1 + (int32_t)random_below(&rng, 2);
-    int32_t parts = 2 + (int32_t)random_below(&rng, 63);
+    int32_t slices = 2 + (int32_t)random_below(&rng, 63);
     if (b->v->scan && !run_form(b, text, (Form){.scan_levels = levels}, &b->v->cut))
         return false;
-    return !b->has_parts || run_form(b, text, (Form){.parts = parts}, &b->v->parts);
+    return !b->has_slices || run_form(b, text, (Form){.slices = slices}, &b->v->slices);
 }
 
 int64_t chunk_from(uint64_t seed)

@@ -12,7 +12,7 @@
  * optimizer after steps, in a block between guard pages, at 1, 2, 3 and 8 lanes whose
  * chunks run in random order, and so do, of one model in four, the object within a byte
  * budget, of those with scans, the object whose scans are cut into runs, and of those with
- * attention, the object that computes it in parts; a step that meets NaN changes nothing; plans
+ * attention, the object that computes it in slices; a step that meets NaN changes nothing; plans
  * replay; gradients agree with forward mode and with central differences (derive.c), and a step
  * with what its ops are defined to give (step.c).
  *
@@ -63,7 +63,7 @@ typedef struct Verdict {
     int32_t budgets, again; /* compiled within one; steps that run again there */
     int32_t offloaded;      /* ... and values leave the block */
     int32_t cut;            /* with scans that are cut into runs */
-    int32_t parts;          /* with wide values that are computed in parts */
+    int32_t slices;         /* with wide values that are computed in slices */
     int32_t chunked;        /* that are in row chunks from the start */
     int32_t
         ties; /* steps that are off their definition where an argmax, or all, is up to rounding */
