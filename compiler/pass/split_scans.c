@@ -110,18 +110,6 @@ static void build_scan(Graph *g, const Whole *w, const Ref *arg, Scan is, int le
     }
 }
 
-/* What `keep` asks for is stacked over all steps, which runs would not do. */
-static bool keeps(const Graph *body)
-{
-    for (Ref r = 1; r < (Ref)body->node.n; r++) {
-        if (origin_is_kept(node(body, r)->origin))
-            return true;
-        if (op_of(body, r) == OP_scan && keeps(attr(body, r, SCAN_BODY)->body))
-            return true;
-    }
-    return false;
-}
-
 /* A reduction of a reduction adds up in one walk or in two, as the inner one is stored or
  * not, which is another order; and what a body stores depends on what its reverse reads. */
 static bool has_fixed_order(const Graph *body)
@@ -140,7 +128,9 @@ static bool has_fixed_order(const Graph *body)
 static bool can_split(const Graph *g, Ref r, int levels)
 {
     Scan is = scan_of(g, r);
-    if (!has_fixed_order(attr(g, r, SCAN_BODY)->body) || keeps(attr(g, r, SCAN_BODY)->body))
+    const Graph *body = attr(g, r, SCAN_BODY)->body;
+    /* what `keep` asks for is stacked over all steps, which runs would not do */
+    if (!has_fixed_order(body) || g_kept_in(body) != NULL)
         return false;
     for (int i = is.carries; i < is.carries + is.sequences; i++)
         if (type_of(g, arg(g, r, i))->rank + levels > MAX_RANK)
