@@ -426,13 +426,14 @@ static int64_t moves_for(const Problem *p, PlanEffort effort, int64_t each, int6
     return each_at_most * n < most ? each_at_most * n : most;
 }
 
-enum { DEEP = 300, DEEPER = 1200 }; /* nodes */
+enum { SHALLOW = 100, DEEP = 300, DEEPER = 1200 }; /* nodes */
 
 Planner *planner_open(const Problem *p, PlanJudge judge, PlanEffort effort, Arena *out)
 {
     Planner *g = NEW(out, Planner);
-    LadderEffort e = {.least_moves = moves_for(p, effort, 8, 400),
-                      .rung_moves = moves_for(p, effort, 2, 100),
+    bool small = p->n <= SHALLOW;
+    LadderEffort e = {.least_moves = moves_for(p, effort, small ? 40 : 8, 400),
+                      .rung_moves = moves_for(p, effort, small ? 20 : 2, 100),
                       .rungs = 40};
     if (effort != EFFORT_MAX && p->n > DEEP) {
         e.least_moves = 2400;
