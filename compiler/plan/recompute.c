@@ -59,7 +59,7 @@ static Effort effort_of(const Problem *p, PlanEffort effort)
         e.place_work = max ? 20000000 : 4000000;
     }
     e.ladder.order_moves = all / 16;
-    e.bound = (BoundEffort){INT64_C(3000000000), 16, p->n <= 500 ? 60 : p->n <= LARGE ? 8 : 1};
+    e.bound = (BoundEffort){INT64_C(3000000000), 16, p->n <= 500 ? 1000 : p->n <= LARGE ? 8 : 1};
     if (!max)
         e.bound = (BoundEffort){INT64_C(1000000000), 8, p->n <= 500 ? 20 : 1};
     if (p->n <= SMALL)
