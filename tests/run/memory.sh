@@ -156,7 +156,7 @@ model second(batch = 4) {
     keep g = stage(h, 8) as s2
     rows = transpose(reshape(g, [batch, 8, 4]), [2, 0, 1])
     recompute r = scan row in rows, r = zeros([batch, 8], f32) {
-        keep q = nn.linear(r, 8) as cell
+        q = nn.linear(r, 8) as cell
         r = tanh(row + q)
         recompute p = sigmoid(r * 2)
         r = r * p
@@ -171,7 +171,7 @@ train second {
     accumulate 2
 }
 E1
-sed -e 's/recompute //' -e 's/keep //' "$scratch/second.model" >"$scratch/bare.model"
+sed 's/recompute //' "$scratch/second.model" >"$scratch/bare.model"
 same bare second
 for name in second bare; do
     sed -i.old '/accumulate/d' "$scratch/$name.model"
