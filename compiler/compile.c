@@ -294,6 +294,7 @@ bool compile_program(Ctx *cx, const Options *o, Output *out)
         l[e] = lower_plan(cx, p, c[e], model_pinned(out->model), entry_name((EntryKind)e), o->cost);
         out->plan[e] = lower_plan_of(l[e]);
         out->plan[e]->may_offload = o->offload;
+        out->plan[e]->beside = o->beside[e];
     }
     bool changed = false;
     if (!compile_parts(cx, out, &changed)) /* parts that keep more than they may */

@@ -18,12 +18,18 @@ typedef struct Form {
 } Form;
 enum { FEW_SLICES = 8, MANY_SLICES = 64 };
 
+struct Options;
+
 /* Says what kernels take on a machine, which the command line can find out. */
 typedef struct KernelTimer {
     void *of;
     /* ns[i] of each kernel, whose operands lie about in `spread` bytes.
      * fails: false, after a report. */
     bool (*time)(void *of, Ctx *cx, Kernel *const *kernel, int n, int64_t spread, double *ns);
+    /* ns[e] of one call of each entry of the model `hash`, whose text is `source`, as `o` has it
+     * but without a budget; 0: it was not timed. fails: false, after a report. */
+    bool (*whole)(void *of, Ctx *cx, int32_t source, const struct Options *o, const char *hash,
+                  double ns[4]);
 } KernelTimer;
 
 typedef struct Options {
@@ -41,6 +47,7 @@ typedef struct Options {
     bool prove;               /* what the budget costs at the least */
     int64_t enough;           /* ns: no plan is looked for that costs so much; 0: no limit */
     const char *unsplit;      /* why no form splits the batch, though it was allowed; or NULL */
+    int64_t beside[4];        /* ns: Plan.beside of the entries */
     Form form;                /* without a budget; with one, where compile_planned() begins */
     int64_t chunk_from;       /* matrices of so many elements are computed in row chunks; 0: none */
     int32_t threads_max;      /* lanes that the block has scratch for */

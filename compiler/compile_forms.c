@@ -226,6 +226,29 @@ static void bring_back(Forms *f)
     }
 }
 
+/* Steps one after the other take longer than each alone: what they read may be far from where it is
+ * computed. It is the same in all forms and plans, which compute the same at least. */
+static bool time_whole(Forms *f)
+{
+    const KernelTimer *t = f->o.timer;
+    Options o = f->o;
+    double ns[N_ENTRIES] = {0};
+    char hash[65];
+    if (t == NULL)
+        return true;
+    for (int e = 0; e < N_ENTRIES; e++)
+        o.entry[e] = f->out->plan[e] != NULL;
+    model_hash(f->out->model, hash);
+    if (!t->whole(t->of, f->cx, f->source, &o, hash, ns))
+        return false;
+    for (int e = 0; e < N_ENTRIES; e++) {
+        Plan *p = f->out->plan[e];
+        if (p != NULL && ns[e] > 0)
+            p->beside = f->o.beside[e] = (int64_t)ns[e] - plan_cost(p, false);
+    }
+    return true;
+}
+
 bool compile_planned(Ctx *cx, int32_t source, const Options *o, Output *out)
 {
     Forms f = {.cx = cx, .source = source, .o = *o, .out = out};
@@ -240,6 +263,8 @@ bool compile_planned(Ctx *cx, int32_t source, const Options *o, Output *out)
     bool others = out->has_runs || out->has_slices || f.split.n > 0;
     out->has_forms = others && o->budget.kind != BUDGET_NONE;
     bool fits = compile_program(cx, &f.o, out);
+    if (out->program != NULL && !time_whole(&f))
+        return false;
     if (!out->has_forms || !has_to_try(&f))
         return fits;
     for (int e = 0; e < N_ENTRIES; e++)

@@ -225,11 +225,10 @@ static int ascending(const void *a, const void *b)
 enum { ROUNDS = 9, MOST_CALLS = 5 };
 static const double round_ms = 2; /* more calls than one only within that */
 
-/* On one thread, of the processor alone. */
-static double clock_ns(const Bench *b)
+double timing_clock(bool one_thread)
 {
     struct timespec t;
-    clock_gettime(b->pool == NULL ? CLOCK_THREAD_CPUTIME_ID : CLOCK_MONOTONIC, &t);
+    clock_gettime(one_thread ? CLOCK_THREAD_CPUTIME_ID : CLOCK_MONOTONIC, &t);
     return (double)t.tv_sec * 1e9 + (double)t.tv_nsec;
 }
 
@@ -241,12 +240,12 @@ static bool time_calls(Bench *b, double *ns)
     int n = 0;
     for (int i = -1; i < 1 || (i < MOST_CALLS && now_ms() - begin < round_ms); i++) {
         begin = i == 0 ? now_ms() : begin;
-        double start = clock_ns(b);
+        double start = timing_clock(b->pool == NULL);
         int st = b->model->eval(b->handle, &in, &out);
         if (st != GRADC_OK)
             return failed(b, E0616, gradc_strerror(st));
         if (i >= 0)
-            call[n++] = clock_ns(b) - start;
+            call[n++] = timing_clock(b->pool == NULL) - start;
     }
     qsort(call, (size_t)n, sizeof *call, ascending);
     *ns = call[n / 2] < *ns ? call[n / 2] : *ns;

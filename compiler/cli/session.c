@@ -51,13 +51,10 @@ static int open_store(const Cli *c, Session *s, gradc_options *o)
     return status;
 }
 
-/* Compiles s->source, and makes a handle. */
-static int open_compiled(Cli *c, Session *s, int64_t threads)
+int session_start(const Cli *c, Session *s, int64_t threads)
 {
     int64_t seed;
     int status = cli_integer(c, OPT_SEED, 0, 0, INT64_MAX, &seed);
-    if (status == EXIT_OK)
-        status = compile_session(c, s);
     if (status != EXIT_OK)
         return status;
     gradc_options o = {.struct_size = sizeof o, .abi = GRADC_ABI, .seed = (uint64_t)seed};
@@ -86,6 +83,13 @@ static int open_compiled(Cli *c, Session *s, int64_t threads)
         return e.status == GRADC_MISMATCH ? EXIT_INPUT : EXIT_FILE;
     }
     return EXIT_OK;
+}
+
+/* Compiles s->source, and makes a handle. */
+static int open_compiled(Cli *c, Session *s, int64_t threads)
+{
+    int status = compile_session(c, s);
+    return status == EXIT_OK ? session_start(c, s, threads) : status;
 }
 
 int session_open(Cli *c, Session *s, bool wants_grad)

@@ -37,31 +37,42 @@ static bool read_whole(const json_t *o, const char *key, int64_t least, int64_t 
     return json_is_integer(v) && *to >= least && *to <= most;
 }
 
-static bool read_key(const json_t *o, Timing *to)
+static bool read_key(const json_t *o, const char *name, char to[TIMING_KEY + 1])
 {
-    const char *s = json_string_value(json_object_get(o, "kernel"));
+    const char *s = json_string_value(json_object_get(o, name));
     if (s == NULL || strlen(s) != TIMING_KEY || strspn(s, "0123456789abcdef") != TIMING_KEY)
         return false;
-    memcpy(to->key, s, TIMING_KEY + 1);
+    memcpy(to, s, TIMING_KEY + 1);
     return true;
+}
+
+static bool read_threads(const json_t *o, int32_t *to)
+{
+    int64_t threads;
+    bool ok = read_whole(o, "threads", 1, GRADC_MAX_LANES, &threads);
+    *to = (int32_t)threads;
+    return ok;
+}
+
+static bool read_ns(const json_t *o, double *to)
+{
+    const json_t *ns = json_object_get(o, "ns");
+    *to = json_number_value(ns);
+    return json_is_number(ns) && *to > 0 && *to <= most_ns;
 }
 
 /* What is missing, or NULL. */
 static const char *read_timing(const Timings *t, const json_t *o, Timing *to)
 {
-    int64_t threads;
-    if (!read_key(o, to))
+    if (!read_key(o, "kernel", to->key))
         return "a hash `kernel` of 32 hexadecimal digits";
     if (!read_text_at(t, o, "name", &to->name) || !read_text_at(t, o, "target", &to->target))
         return "a `name` or a `target`";
-    if (!read_whole(o, "threads", 1, GRADC_MAX_LANES, &threads))
+    if (!read_threads(o, &to->threads))
         return "a number of `threads`";
     if (!read_whole(o, "spread", 1, INT64_MAX, &to->spread))
         return "a number of bytes `spread`";
-    const json_t *ns = json_object_get(o, "ns");
-    to->threads = (int32_t)threads;
-    to->ns = json_number_value(ns);
-    return json_is_number(ns) && to->ns > 0 && to->ns <= most_ns ? NULL : "a time `ns`";
+    return read_ns(o, &to->ns) ? NULL : "a time `ns`";
 }
 
 /* The times of one kernel, under the conditions of `like`. */
@@ -72,6 +83,42 @@ static const Timing *find(const Timings *t, const Timing *like)
         if (memcmp(x->key, like->key, TIMING_KEY) == 0 && x->threads == like->threads &&
             x->spread == like->spread && strcmp(x->target, like->target) == 0)
             return x;
+    }
+    return NULL;
+}
+
+static const WholeTiming *find_whole(const Timings *t, const WholeTiming *like)
+{
+    for (int i = 0; i < t->whole.n; i++) {
+        const WholeTiming *x = &t->whole.at[i];
+        if (memcmp(x->key, like->key, TIMING_KEY) == 0 && x->threads == like->threads &&
+            strcmp(x->entry, like->entry) == 0 && strcmp(x->target, like->target) == 0)
+            return x;
+    }
+    return NULL;
+}
+
+/* Of entries as a whole. What is missing, or NULL. */
+static const char *read_entries(Timings *t, const json_t *list)
+{
+    Arena *a = &t->c->cx->perm;
+    const json_t *o;
+    size_t i;
+    if (list != NULL && !json_is_array(list))
+        return "`entries` is no list";
+    json_array_foreach(list, i, o)
+    {
+        WholeTiming x = {0};
+        if (!read_key(o, "model", x.key) || !read_text_at(t, o, "entry", &x.entry) ||
+            !read_text_at(t, o, "target", &x.target) || !read_threads(o, &x.threads) ||
+            !read_ns(o, &x.ns))
+            return arena_printf(a,
+                                "entry %zu of the list has not a hash `model` of 32 hexadecimal "
+                                "digits, `entry`, `target`, `threads` and `ns`",
+                                i);
+        if (find_whole(t, &x) != NULL)
+            return arena_printf(a, "entry %zu of the list is there twice: %s", i, x.key);
+        vec_push(a, &t->whole, x);
     }
     return NULL;
 }
@@ -95,7 +142,7 @@ static const char *read_all(Timings *t, const json_t *root)
             return arena_printf(a, "kernel %zu of the list is there twice: %s", i, x.key);
         vec_push(a, &t->at, x);
     }
-    return NULL;
+    return read_entries(t, json_object_get(root, "entries"));
 }
 
 int timings_read(Timings *t)
@@ -121,6 +168,29 @@ int timings_read(Timings *t)
 
 /* ---- writing ------------------------------------------------------------------------- */
 
+/* What was measured, and how: the end of an object. */
+static void write_time(Text *to, int32_t threads, double ns)
+{
+    text_add(to, ", \"threads\": %d, \"ns\": ", threads);
+    text_double(to, ns);
+    text_char(to, '}');
+}
+
+static void write_entries(const Timings *t, Text *to)
+{
+    text_add(to, "],\n\"entries\": [");
+    for (int i = 0; i < t->whole.n; i++) {
+        const WholeTiming *x = &t->whole.at[i];
+        text_add(to, "%s\n  {", i > 0 ? "," : "");
+        text_pair(to, "model", x->key);
+        text_add(to, ", ");
+        text_pair(to, "entry", x->entry);
+        text_add(to, ", ");
+        text_pair(to, "target", x->target);
+        write_time(to, x->threads, x->ns);
+    }
+}
+
 int timings_write(const Timings *t)
 {
     Text to;
@@ -138,11 +208,10 @@ int timings_write(const Timings *t)
         text_pair(&to, "name", x->name);
         text_add(&to, ", ");
         text_pair(&to, "target", x->target);
-        text_add(&to, ", \"threads\": %d, \"spread\": %lld, \"ns\": ", x->threads,
-                 (long long)x->spread);
-        text_double(&to, x->ns);
-        text_char(&to, '}');
+        text_add(&to, ", \"spread\": %lld", (long long)x->spread);
+        write_time(&to, x->threads, x->ns);
     }
+    write_entries(t, &to);
     text_add(&to, "\n]}\n");
     Files *f = files_open(&t->c->cx->perm);
     files_add(f, t->path, to.at, to.n);
@@ -151,21 +220,33 @@ int timings_write(const Timings *t)
 
 /* ---- asking -------------------------------------------------------------------------- */
 
+static const char *target_of(const Cli *c)
+{
+    Arena *a = &c->cx->perm;
+    const char *cpu = c->options.target.cpu;
+    return arena_printf(a, "%s:%s", c->options.target.target,
+                        strcmp(cpu, "native") == 0 ? cpu_host_name(a) : cpu);
+}
+
+static void make_key(const Text *text, char key[TIMING_KEY + 1])
+{
+    uint64_t h = hash_bytes(HASH_START, text->at, text->n);
+    snprintf(key, TIMING_KEY + 1, "%016llx%016llx", (unsigned long long)h,
+             (unsigned long long)hash_bytes(hash_mix(h), text->at, text->n));
+}
+
 static Timing timing_of(const Timings *t, const Kernel *k, int64_t spread)
 {
     Cli *c = t->c;
-    Arena *a = &c->cx->perm;
-    const char *cpu = c->options.target.cpu;
-    Timing x = {.name = arena_strdup(a, k->name), .threads = c->timing_threads, .spread = spread};
-    x.target = arena_printf(a, "%s:%s", c->options.target.target,
-                            strcmp(cpu, "native") == 0 ? cpu_host_name(a) : cpu);
+    Timing x = {.name = arena_strdup(&c->cx->perm, k->name),
+                .threads = c->timing_threads,
+                .spread = spread,
+                .target = target_of(c)};
     Arena scratch = {0};
     Text text;
     text_init(&text, &scratch);
     kernel_print(k, &text);
-    uint64_t h = hash_bytes(HASH_START, text.at, text.n);
-    snprintf(x.key, sizeof x.key, "%016llx%016llx", (unsigned long long)h,
-             (unsigned long long)hash_bytes(hash_mix(h), text.at, text.n));
+    make_key(&text, x.key);
     arena_free(&scratch);
     return x;
 }
@@ -196,9 +277,11 @@ static bool may_measure(const Timings *t, Ctx *cx, int n)
         d = diag_error(cx, E0616, NO_SPAN, "%s: measured on %s, and this is %s", t->path, t->cpu,
                        here);
     if (d != NULL)
-        diag_help(cx, d, "a --cost-file that has all kernels needs no machine; %d %s missing%s%s",
-                  n, n == 1 ? "is" : "are", t->path == NULL ? "" : " in ",
-                  t->path == NULL ? "" : t->path);
+        diag_help(cx, d, "a --cost-file that has all kernels needs no machine; %s missing%s%s",
+                  n == 0   ? "the model as a whole is"
+                  : n == 1 ? "1 is"
+                           : arena_printf(&cx->perm, "%d are", n),
+                  t->path == NULL ? "" : " in ", t->path == NULL ? "" : t->path);
     return d == NULL;
 }
 
@@ -237,6 +320,57 @@ static bool ask(void *of, Ctx *cx, Kernel *const *kernel, int n, int64_t spread,
     return true;
 }
 
+static WholeTiming whole_of(const Timings *t, const Options *o, const char *hash)
+{
+    Arena scratch = {0};
+    Text text;
+    WholeTiming x = {.threads = t->c->timing_threads, .target = target_of(t->c)};
+    text_init(&text, &scratch);
+    text_add(&text, "%s %s %lld %d", hash, o->precision != NULL ? o->precision : "-",
+             (long long)o->chunk_from, o->threads_max);
+    make_key(&text, x.key);
+    arena_free(&scratch);
+    return x;
+}
+
+static bool time_whole(Timings *t, Ctx *cx, int32_t source, const Options *o, WholeTiming x)
+{
+    double ns[N_ENTRIES] = {0};
+    if (!may_measure(t, cx, 0) || !entries_time(t->c, cx, source, o, ns))
+        return false;
+    for (int e = 0; e < N_ENTRIES; e++) {
+        x.entry = entry_name((EntryKind)e);
+        x.ns = ns[e];
+        if (ns[e] > 0 && find_whole(t, &x) == NULL)
+            vec_push(&t->c->cx->perm, &t->whole, x);
+    }
+    if (timings_write(t) == EXIT_OK)
+        return true;
+    diag_error(cx, E0616, NO_SPAN, "%s: what was measured could not be kept", t->path);
+    return false;
+}
+
+static bool ask_whole(void *of, Ctx *cx, int32_t source, const Options *o, const char *hash,
+                      double ns[4])
+{
+    Timings *t = of;
+    WholeTiming x = whole_of(t, o, hash);
+    bool known = true;
+    for (int round = 0; round < 2; round++) {
+        for (int e = 0; e < N_ENTRIES; e++) {
+            x.entry = entry_name((EntryKind)e);
+            const WholeTiming *found = find_whole(t, &x);
+            ns[e] = found != NULL ? found->ns : 0;
+            known = known && (found != NULL || e == ENTRY_INIT || !o->entry[e]);
+        }
+        if (known || round > 0)
+            break;
+        if (!time_whole(t, cx, source, o, x))
+            return false;
+    }
+    return true;
+}
+
 int cli_measured(Cli *c)
 {
     Arena *a = &c->cx->perm;
@@ -250,7 +384,7 @@ int cli_measured(Cli *c)
     if (status == EXIT_OK)
         status = timings_read(t);
     c->timing_threads = (int32_t)threads;
-    t->timer = (KernelTimer){.of = t, .time = ask};
+    t->timer = (KernelTimer){.of = t, .time = ask, .whole = ask_whole};
     *m = cost_time;
     m->from = arena_printf(a, "measured on %s, %d %s%s%s", t->cpu, c->timing_threads,
                            threads == 1 ? "thread" : "threads", t->path == NULL ? "" : ", kept in ",

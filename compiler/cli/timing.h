@@ -16,11 +16,20 @@ typedef struct Timing {
     double ns;      /* a multiple of 0.1, so that it is read back as it was */
 } Timing;
 
+/* An entry as a whole. */
+typedef struct WholeTiming {
+    char key[TIMING_KEY + 1]; /* hash of the model and of the options that change its code */
+    const char *entry, *target;
+    int32_t threads;
+    double ns;
+} WholeTiming;
+
 typedef struct Timings {
     Cli *c;
     const char *path; /* NULL: not kept */
     const char *cpu;  /* the machine, as its system names it */
     VEC(Timing) at;
+    VEC(WholeTiming) whole;
     int64_t spread; /* of all forms of a program: that of the first; 0: none yet */
     KernelTimer timer;
 } Timings;
@@ -35,5 +44,13 @@ int timings_write(const Timings *t);
  * of the same threads and spread.
  * fails: false, after reporting E0616, E0617. */
 bool kernels_time(Cli *c, Ctx *cx, Kernel *const *kernel, Timing *timing, int n);
+
+/* ns of a call of each entry that `o` asks for, of the program without a budget: the least of some
+ * calls. 0, and a warning: it takes more than half of the machine's memory.
+ * fails: false, after reporting E0616. */
+bool entries_time(Cli *c, Ctx *cx, int32_t source, const Options *o, double ns[4]);
+
+/* Of this thread where there is one, else of the clock on the wall. */
+double timing_clock(bool one_thread);
 
 #endif

@@ -36,5 +36,5 @@ int64_t plan_cost(const Plan *p, bool with_again)
     for (int32_t s = 0; s < p->n_steps; s++)
         if (with_again || p->step[s].run == 0)
             sum += plan_step_cost(p, &p->step[s]);
-    return sum + (with_again ? (int64_t)offload_transfers(p, NULL).waited : 0);
+    return sum + p->beside + (with_again ? (int64_t)offload_transfers(p, NULL).waited : 0);
 }
