@@ -119,7 +119,8 @@ void con_stage_plan(const ConPlan *p, Side *s, int width);
 void con_stage_reset(Con *c, Side *s);
 void con_stage_pack(Con *c, Side *s, int width, Lv r0, Lv count, Lv k0, Lv kn, Lv dst);
 /* con_plan.c: cycles of a section's loads and arithmetic for vl lanes along `lane`, -1
- * where an index that moves with it makes each element a chase; bounds that can fail. */
+ * where an index that moves with it makes each element a chase (lane 0: of one element alone);
+ * bounds that can fail. */
 double con_vector_cycles(const ConPlan *p, const Side *s, Val lane);
 int con_open_bounds(const Kernel *k, const Side *s);
 /* con_plan.c: from one k to the next a plain side's elements lie on another page. */

@@ -150,7 +150,7 @@ static void choose_pack(const ConPlan *p, Side *s, int width)
 {
     int bounds = con_open_bounds(p->k, s);
     s->pack = PACK_SCALAR;
-    s->pack_cycles = 3 + bounds;
+    s->pack_cycles = 2 + bounds + con_vector_cycles(p, s, 0);
     bool long_run = s->free.run == s->free.total || s->free.run >= p->vl;
     double load = con_vector_cycles(p, s, s->free.lane);
     if (s->free.lane != 0 && load >= 0 && long_run) {
