@@ -254,8 +254,13 @@ def share(points, within):
 
 
 def summary(points):
+    """The rank correlation is that of different plans: budgets that have one plan are one."""
+    plans = {}
+    for guess, took in points:
+        plans.setdefault(guess, []).append(took)
+    ranked = correlation(list(plans), [statistics.mean(took) for took in plans.values()])
     return (", ".join(f"{share(points, n):.0f} % within {n} points" for n in (3, 8, 10)) +
-            f"; rank correlation {correlation(*zip(*points)):.3f}")
+            f"; rank correlation of {len(plans)} plans {ranked:.3f}")
 
 
 def main():
