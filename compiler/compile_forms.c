@@ -262,10 +262,10 @@ bool compile_planned(Ctx *cx, int32_t source, const Options *o, Output *out)
         find_splits(&f);
     bool others = out->has_runs || out->has_slices || f.split.n > 0;
     out->has_forms = others && o->budget.kind != BUDGET_NONE;
-    bool fits = compile_program(cx, &f.o, out);
-    if (out->program != NULL && !time_whole(&f))
+    bool fits = compile_program(cx, &f.o, out), more = out->has_forms && has_to_try(&f);
+    if ((fits || more) && !time_whole(&f))
         return false;
-    if (!out->has_forms || !has_to_try(&f))
+    if (!more)
         return fits;
     for (int e = 0; e < N_ENTRIES; e++)
         f.once[e] = out->plan[e] == NULL ? 0 : plan_cost(out->plan[e], false);
