@@ -4,14 +4,19 @@
 #include <math.h>
 #include <string.h>
 
-static const Builtin *const tables[] = {builtin_size_table, builtin_shape_table,
-                                        builtin_value_table, builtin_draw_table};
+static const struct {
+    const char *title;
+    const Builtin *of;
+} tables[] = {{"Sizes and lists", builtin_size_table},
+              {"Views", builtin_shape_table},
+              {"Values", builtin_value_table},
+              {"Random numbers", builtin_draw_table}};
 enum { N_TABLES = sizeof tables / sizeof *tables };
 
 const Builtin *builtin_find(const char *name)
 {
     for (int i = 0; i < N_TABLES; i++)
-        for (const Builtin *f = tables[i]; f->name != NULL; f++)
+        for (const Builtin *f = tables[i].of; f->name != NULL; f++)
             if (strcmp(f->name, name) == 0)
                 return f;
     return NULL;
@@ -21,7 +26,7 @@ int builtin_names(const char **out, int max)
 {
     int n = 0;
     for (int i = 0; i < N_TABLES; i++)
-        for (const Builtin *f = tables[i]; f->name != NULL && n < max; f++)
+        for (const Builtin *f = tables[i].of; f->name != NULL && n < max; f++)
             out[n++] = f->name;
     for (int i = OP_NONE + 1; i < N_OPS && n < max; i++)
         if (optab[i]->kind == OP_POINTWISE)
@@ -206,8 +211,6 @@ const Value *op_call(Build *b, OpId op, const Expr *e)
 
 /* ---- grammar/functions.md ------------------------------------------------ */
 
-static const char *const table_title[N_TABLES] = {"Sizes and views", "Values", "Random numbers"};
-
 static void manual_entry(Text *to, const Builtin *f)
 {
     text_add(to, "| `%s(%s)` | %s | `%s` |\n", f->name, f->head, f->doc, f->example);
@@ -235,8 +238,8 @@ void functions_manual(Text *to)
         "this page is stale. Arguments with `?` may be left out. Besides these there are the\n"
         "functions of `compiler/lib/prelude.model`, written in the language.\n");
     for (int i = 0; i < N_TABLES; i++) {
-        text_add(to, "\n## %s\n\n| function | | example |\n| --- | --- | --- |\n", table_title[i]);
-        for (const Builtin *f = tables[i]; f->name != NULL; f++)
+        text_add(to, "\n## %s\n\n| function | | example |\n| --- | --- | --- |\n", tables[i].title);
+        for (const Builtin *f = tables[i].of; f->name != NULL; f++)
             manual_entry(to, f);
     }
     manual_pointwise(to);
