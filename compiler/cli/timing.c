@@ -70,7 +70,7 @@ static const char *read_timing(const Timings *t, const json_t *o, Timing *to)
         return "a `name` or a `target`";
     if (!read_threads(o, &to->threads))
         return "a number of `threads`";
-    if (!read_whole(o, "spread", 1, INT64_MAX, &to->spread))
+    if (!read_whole(o, "spread", 0, INT64_MAX, &to->spread))
         return "a number of bytes `spread`";
     return read_ns(o, &to->ns) ? NULL : "a time `ns`";
 }
@@ -304,7 +304,8 @@ static bool ask(void *of, Ctx *cx, Kernel *const *kernel, int n, int64_t spread,
 {
     Timings *t = of;
     Unknown u = {0};
-    spread = t->spread = t->spread > 0 ? t->spread : spread; /* forms are compared */
+    if (spread > 0)
+        spread = t->spread = t->spread > 0 ? t->spread : spread; /* forms are compared */
     Timing *like = NEW_ARRAY(&cx->perm, Timing, n);
     for (int i = 0; i < n; i++) {
         like[i] = timing_of(t, kernel[i], spread);
