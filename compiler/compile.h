@@ -23,8 +23,8 @@ struct Options;
 /* Says what kernels take on a machine, which the command line can find out. */
 typedef struct KernelTimer {
     void *of;
-    /* ns[i] of each kernel, whose operands lie about in `spread` bytes; 0: they stay where they are.
-     * fails: false, after a report. */
+    /* ns[i] of each kernel, whose operands lie about in `spread` bytes; 0: they stay where they
+     * are. fails: false, after a report. */
     bool (*time)(void *of, Ctx *cx, Kernel *const *kernel, int n, int64_t spread, double *ns);
     /* ns[e] of one call of each entry of the model `hash`, whose text is `source`, as `o` has it
      * but without a budget; 0: it was not timed. fails: false, after a report. */
