@@ -116,7 +116,7 @@ same outside_2 inside_2
 
 # Less is stored, in one pass and in a micro-batch.
 plain=$(peak plain)
-below "$(peak blocks)" "$plain" 45 blocks
+below "$(peak blocks)" "$plain" 46 blocks
 below "$(peak blocks_2)" "$(peak plain_2)" 60 blocks_2
 below "$(peak inside)" "$(peak outside)" 75 inside
 
