@@ -70,7 +70,8 @@ static int32_t most_runs(const Problem *p, const Sequence *s, Arena *a)
 
 static const char *order_of(const Problem *p, const Sequence *s, Arena *a)
 {
-    Text t = {.arena = a};
+    Text t;
+    text_init(&t, a);
     for (int32_t i = 0; i < s->n; i++)
         text_add(&t, "%s%s", i > 0 ? " " : "", p->node[s->node[i]].name);
     text_char(&t, 0);
