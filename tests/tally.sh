@@ -71,3 +71,9 @@ make_scratch() {
 figure() {
     sed -n "s/.*\"$1\": *\([0-9.e+-]*\).*/\1/p" "$2" | head -n 1
 }
+
+# tensors FILE: a safetensors file without its header, which has the model's hash.
+tensors() {
+    header=$(od -An -tu8 -N8 "$1" | tr -d ' ')
+    tail -c +$((header + 9)) "$1"
+}

@@ -12,7 +12,7 @@ enum { MOST_RUNGS = 64 };
 typedef struct LadderEffort {
     int64_t least_moves;
     int64_t rung_moves;  /* at each rung */
-    int64_t order_moves; /* ... for an order, where placing leaves holes */
+    int64_t order_moves; /* for an order in which nothing runs again */
     int64_t thin_moves;  /* where placing leaves holes: to make the schedule thin; 0: it isn't */
     int32_t rungs;       /* parts of what running every node once takes */
     int32_t rung_step;   /* by_rule: of 80 parts */
@@ -28,7 +28,7 @@ struct Planner {
     Sequence *base;              /* the given order, placed */
     Sequence *low;               /* see planner_low; or NULL */
     Sequence *least;             /* the one with the smallest arena; NULL before it is looked for */
-    Segmented segmented;         /* found with the least */
+    Segmented segmented;         /* n is 0 before they are looked for */
     Sequence *near;              /* a cheaper one that takes little more, placed; or NULL */
     Sequence *rung[MOST_RUNGS];  /* from the least budget up, each no dearer than the last */
     Sequence *begun[MOST_RUNGS]; /* what the rung was made from */

@@ -10,12 +10,12 @@ at the most. For each depth budgets are bisected; the last line has the exponent
 layers, fitted in logarithms. Of wide layers a forward pass is a third of the time; of narrow ones
 it is 39 %, so that a part of each layer has to be kept, and bytes grow as layers in the end.
 """
-import json
 import math
 import os
-import subprocess
 import sys
 import time
+
+import planned
 
 GRADC = sys.argv[1] if len(sys.argv) > 1 else "build/gradc"
 MODEL = os.path.join(os.path.dirname(os.path.abspath(__file__)), "models", "residual.model")
@@ -27,16 +27,8 @@ ROUNDS = 10
 
 def plan(shape, layers, budget=None):
     """The plan of `grad` as JSON, or None where the budget is refused."""
-    command = [GRADC, "plan", MODEL, "-D", f"layers={layers}", "--entry", "grad"]
-    command += ["-D", f"width={shape[1]}", "-D", f"batch={shape[2]}"]
-    command += ["--threads-max", "1", "--format", "json"]
-    command += [] if budget is None else ["--budget", str(budget)]
-    done = subprocess.run(command, capture_output=True, text=True)
-    if done.returncode == 4:
-        return None
-    if done.returncode != 0:
-        sys.exit(done.stderr)
-    return next(p for p in json.loads(done.stdout) if p["entry"] == "grad")
+    defines = {"layers": layers, "width": shape[1], "batch": shape[2]}
+    return planned.plan(GRADC, MODEL, "grad", defines, budget, ("--threads-max", "1"))
 
 
 def is_enough(p, once):

@@ -11,10 +11,10 @@ instead of 16. Counted is the block of `grad` of examples/gpt2.model less its ba
 that gradients are a small part, scores whole; budgets are bisected, and the plan is the planner's
 own.
 """
-import json
 import os
-import subprocess
 import sys
+
+import planned
 
 GRADC = sys.argv[1] if len(sys.argv) > 1 else "build/gradc"
 HERE = os.path.dirname(os.path.abspath(__file__))
@@ -28,15 +28,7 @@ def plan(shape, budget=None):
     width, heads, ctx = shape
     defines = {"layers": LAYERS, "width": width, "heads": heads, "ctx": ctx, "positions": ctx,
                "batch": BATCH, "vocab": 256}
-    command = [GRADC, "plan", MODEL, "--chunk", "0", "--threads-max", "2", "--entry", "grad"]
-    command += ["--format", "json"] + [f"-D{k}={v}" for k, v in defines.items()]
-    command += [] if budget is None else ["--budget", str(budget)]
-    done = subprocess.run(command, capture_output=True, text=True)
-    if done.returncode == 4:
-        return None
-    if done.returncode != 0:
-        sys.exit(done.stderr)
-    return next(p for p in json.loads(done.stdout) if p["entry"] == "grad")
+    return planned.plan(GRADC, MODEL, "grad", defines, budget, ("--chunk", "0", "--threads-max", "2"))
 
 
 def least(shape):

@@ -56,8 +56,7 @@ step() {
     "$gradc" run "$scratch/$name.model" --seed 3 --step --grads-out "$scratch/g" "$@" \
         >"$scratch/out" 2>&1
     verdict $? "$name $*: $(cat "$scratch/out")"
-    header=$(od -An -tu8 -N8 "$scratch/g" | tr -d ' ')
-    tail -c +$((header + 9)) "$scratch/g" | od -An -v -tf4 -w4
+    tensors "$scratch/g" | od -An -v -tf4 -w4
 }
 
 # near FILE OPTION...: gradients are within 2e-6 of the global norm of those of whole values.

@@ -60,12 +60,6 @@ peak() {
         sed -n 's/^entry grad: .*(\([0-9,]*\) bytes).*/\1/p' | tr -d ,
 }
 
-# data FILE: a safetensors file without its header, which has the model's hash.
-data() {
-    header=$(od -An -tu8 -N8 "$1" | tr -d ' ')
-    tail -c +$((header + 9)) "$1"
-}
-
 # bits FILE OPTION...: what is printed, and all gradients and parameters after one step.
 bits() {
     name=$1
@@ -74,8 +68,8 @@ bits() {
         --grads-out "$scratch/g" "$@" >"$scratch/$name.out" 2>&1
     verdict $? "$name $*: $(cat "$scratch/$name.out")"
     grep -v '^wrote ' "$scratch/$name.out" >"$scratch/$name.bits"
-    data "$scratch/w" >>"$scratch/$name.bits"
-    data "$scratch/g" >>"$scratch/$name.bits"
+    tensors "$scratch/w" >>"$scratch/$name.bits"
+    tensors "$scratch/g" >>"$scratch/$name.bits"
 }
 
 # same FILE FILE OPTION...: the same bits, where the second is compiled so.

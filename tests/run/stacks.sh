@@ -63,12 +63,6 @@ takes() {
     verdict $? "$*: $got carries for 24 steps, not $wanted"
 }
 
-# data FILE: a safetensors file without its header, which has the model's hash.
-data() {
-    header=$(od -An -tu8 -N8 "$1" | tr -d ' ')
-    tail -c +$((header + 9)) "$1"
-}
-
 # bits NAME OPTION...: loss, gradients and parameters after a step.
 bits() {
     name=$1
@@ -76,7 +70,7 @@ bits() {
     "$gradc" run "$scratch/$name.model" --verify --seed 3 --step --weights-out "$scratch/w" \
         --grads-out "$scratch/g" "$@" >"$scratch/out" 2>&1
     verdict $? "$name $*: $(cat "$scratch/out")"
-    { grep '^loss' "$scratch/out" && data "$scratch/w" && data "$scratch/g"; } >"$scratch/$name.bits"
+    { grep '^loss' "$scratch/out" && tensors "$scratch/w" && tensors "$scratch/g"; } >"$scratch/$name.bits"
 }
 
 # same NAME OTHER OPTION...: both have these bits; the other has two stacks.
