@@ -1,7 +1,9 @@
 /* gradc bench: time of a step (or of the gradients) and of a forward pass, and what they take. */
+#include "profile.h"
 #include "values.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 typedef struct Times {
     double median, min, p90;
@@ -71,7 +73,7 @@ static void print_transfers(const Session *s, int64_t calls, bool json)
 }
 
 static void print_all(const Cli *c, const Session *s, int64_t threads, int64_t calls,
-                      const Times *step, const Times *forward)
+                      const Times *step, const Times *forward, const char *profile)
 {
     bool json = c->cx->json;
     if (json)
@@ -82,11 +84,66 @@ static void print_all(const Cli *c, const Session *s, int64_t threads, int64_t c
     print_times("forward_ms", forward, json);
     print_transfers(s, calls, json);
     const char *form = json ? "\"arena_bytes\": %lld, \"peak_rss_bytes\": %lld, "
-                              "\"compile_ms\": %.1f, \"object_bytes\": %zu}\n"
+                              "\"compile_ms\": %.1f, \"object_bytes\": %zu"
                             : "arena        %lld bytes\npeak rss     %lld bytes\n"
                               "compile      %.1f ms\nobject       %zu bytes\n";
     printf(form, (long long)s->model->arena_bytes, (long long)peak_rss_bytes(), s->compile_ms,
            s->out.object.n_bytes);
+    if (json)
+        printf("%s%s}\n", profile != NULL ? ", \"profile\": " : "", profile != NULL ? profile : "");
+    else if (profile != NULL)
+        printf("\n%s", profile);
+}
+
+/* ---- --profile, --emit trace ------------------------------------------------------------ */
+
+/* The path of --emit trace, or NULL after EXIT_OK: it is not given. */
+static int trace_path(const Cli *c, const char **path)
+{
+    const char *s;
+    *path = NULL;
+    for (int i = 0; (s = cli_nth(c, OPT_EMIT, i)) != NULL; i++) {
+        if (strcmp(s, "trace") != 0 && strncmp(s, "trace=", 6) != 0)
+            return usage_error(c, "bench --emit takes trace and trace=PATH, not `%s`", s);
+        *path = s[5] == '=' ? s + 6
+                            : replace_suffix(&c->cx->perm, c->operand.at[0], ".model", ".trace");
+    }
+    return EXIT_OK;
+}
+
+static int write_trace(const Cli *c, const Profile *p, const char *path)
+{
+    Text t;
+    text_init(&t, &c->cx->perm);
+    if (!p->has_all)
+        remark("the trace holds the first %d events of a call", p->event.n);
+    profile_trace(c->cx, p, &t);
+    Files *f = files_open(&c->cx->perm);
+    files_add(f, path, t.at, t.n);
+    return files_commit(f);
+}
+
+/* Calls of a profile: enough for a median, few enough to keep all times of. */
+enum { MOST_PROFILED = 200 };
+
+static int profile(const Cli *c, Session *s, int64_t warmup, int64_t steps, int64_t threads,
+                   const char **text)
+{
+    const char *path;
+    Profile p;
+    Text t;
+    text_init(&t, &s->arena);
+    int status = trace_path(c, &path);
+    if (status == EXIT_OK && c->laps)
+        status = profile_session(c, s, warmup, steps < MOST_PROFILED ? steps : MOST_PROFILED,
+                                 threads, &p);
+    if (status != EXIT_OK || !c->laps)
+        return status;
+    if (cli_has(c, OPT_PROFILE)) {
+        (c->cx->json ? profile_json : profile_text)(&p, &t);
+        *text = t.at;
+    }
+    return path != NULL ? write_trace(c, &p, path) : EXIT_OK;
 }
 
 static int bench(Cli *c, Session *s)
@@ -111,14 +168,23 @@ static int bench(Cli *c, Session *s)
         st = time_entry(s, longest_entry(s), &in, &out, warmup, steps, &step);
     if (st != GRADC_OK)
         return session_failed(s, "bench", st);
-    print_all(c, s, threads, warmup + steps, &step, &forward);
+    const char *text = NULL;
+    status = profile(c, s, warmup, steps, threads, &text);
+    if (status != EXIT_OK)
+        return status;
+    print_all(c, s, threads, warmup + steps, &step, &forward, text);
     return EXIT_OK;
 }
 
 int command_bench(Cli *c)
 {
     Session s;
-    int status = session_open(c, &s, false);
+    const char *path;
+    int status = trace_path(c, &path);
+    if (status != EXIT_OK)
+        return status;
+    c->laps = cli_has(c, OPT_PROFILE) || path != NULL;
+    status = session_open(c, &s, false);
     if (status == EXIT_OK)
         status = bench(c, &s);
     session_close(&s);

@@ -39,6 +39,7 @@ typedef struct Cli {
     VEC(const char *) operand; /* what is not an option */
     Options options;           /* of the pipeline, from the above */
     int32_t timing_threads;    /* lanes that --cost measured runs kernels on */
+    bool laps;                 /* entries look at the clock after each step: TargetOptions.laps */
 } Cli;
 
 typedef struct Command {
@@ -103,6 +104,9 @@ int read_text(const char *path, size_t most, Text *t);
 /* Exit status for what has been reported; prints the diagnostics. */
 int finish(Cli *c, bool ok);
 
+/* "mlp.model" as "mlp.o"; without the old suffix the new one is put behind. */
+const char *replace_suffix(Arena *a, const char *path, const char *old, const char *with);
+
 /* Files are written under a temporary name beside the final one, and renamed when
  * all of them are there: nothing is half written. */
 typedef struct Files Files;
@@ -135,8 +139,8 @@ typedef struct Session {
 /* Compiles operand 0, loads it and initialises a handle with --seed and --threads.
  * Returns an exit status, after a message unless EXIT_OK. */
 int session_open(Cli *c, Session *s, bool wants_grad);
-/* The same of a text, on one thread. */
-int session_open_text(Cli *c, Session *s, const char *name, const char *text);
+/* The same of a text. */
+int session_open_text(Cli *c, Session *s, const char *name, const char *text, int64_t threads);
 /* Makes a handle of what has been loaded, with --seed. */
 int session_start(const Cli *c, Session *s, int64_t threads);
 void session_close(Session *s);

@@ -32,7 +32,8 @@ const Command commands[] = {
     {"test", "M.model", "this model's gradients against differences; threads give the same bits",
      command_test, 1, 1, "  gradc test mlp.model\n"},
     {"bench", "M.model", "time of a step, memory, size", command_bench, 1, 1,
-     "  gradc bench mlp.model --threads 2 --json\n"},
+     "  gradc bench mlp.model --threads 2 --json\n"
+     "  gradc bench mlp.model --threads 1 --profile --emit trace=mlp.trace\n"},
     {"inspect", "FILE", "what is in a weights, array or checkpoint file", command_inspect, 1, 1,
      "  gradc inspect w.safetensors\n"},
     {"doctor", "", "what this machine has", command_doctor, 0, 0,

@@ -1,5 +1,5 @@
 /* What steps cost: --cost, and gradc doctor --calibrate, which measures it. */
-#include "values.h"
+#include "probe.h"
 
 #include <jansson.h>
 #include <math.h>
@@ -72,76 +72,14 @@ int cli_cost(Cli *c)
 
 /* ---- doctor --calibrate -------------------------------------------------------------- */
 
-/* What a model's forward pass takes, beside what its plan counts. */
-typedef struct Measured {
-    double ns, flops, bytes, steps;
-} Measured;
-
-enum { WARMUP = 3, RUNS = 21 };
-
-/* The fastest of some runs: nothing makes a run faster than the machine. */
-static int run_often(Session *s, Measured *m)
-{
-    Values in = inputs_make(&s->arena, s->model, 1, 1), out = results_make(&s->arena, s->model);
-    m->ns = INFINITY;
-    for (int i = -WARMUP; i < RUNS; i++) {
-        double start = now_ms();
-        int status = s->model->eval(s->handle, in.block, out.block);
-        double ns = (now_ms() - start) * 1e6;
-        if (status != GRADC_OK)
-            return session_failed(s, "calibrate", status);
-        m->ns = i >= 0 && ns < m->ns ? ns : m->ns;
-    }
-    return EXIT_OK;
-}
-
-static int measure(Cli *c, const char *text, Measured *m)
-{
-    Session s;
-    int status = session_open_text(c, &s, "calibrate.model", text);
-    if (status == EXIT_OK)
-        status = run_often(&s, m);
-    const Plan *p = status == EXIT_OK ? s.out.plan[ENTRY_EVAL] : NULL;
-    for (int32_t i = 0; p != NULL && i < p->n_steps; i++) {
-        m->flops += p->step[i].flops;
-        m->bytes += p->step[i].bytes_moved;
-        m->steps++;
-    }
-    session_close(&s);
-    return status;
-}
-
-/* Many steps that compute next to nothing; a product that stays in the cache; more bytes than
- * any cache holds. */
-static const char calls_text[] = "model calls {\n"
-                                 "    input x : f32[4, 4]\n"
-                                 "    param w : f32[4, 4] = 0.1\n"
-                                 "    for i in 0..200 {\n"
-                                 "        x = x @ w\n"
-                                 "    }\n"
-                                 "    loss sum(x)\n"
-                                 "}\n";
-static const char flops_text[] = "model flops {\n"
-                                 "    input x : f32[512, 512]\n"
-                                 "    param w : f32[512, 512] = 0.001\n"
-                                 "    output y = x @ w\n"
-                                 "    loss sum(w[0])\n"
-                                 "}\n";
-static const char bytes_text[] = "model bytes {\n"
-                                 "    input x : f32[33554432]\n"
-                                 "    param w : f32 = 2\n"
-                                 "    output y = x * w\n"
-                                 "    loss w\n"
-                                 "}\n";
-
 int doctor_calibrate(Cli *c)
 {
-    Measured calls = {0}, flops = {0}, bytes = {0};
-    int status = measure(c, calls_text, &calls);
+    Probe calls, flops, bytes;
+    int status = probe(c, PROBE_CALLS, 1, &calls);
     if (status == EXIT_OK)
-        status = measure(c, flops_text, &flops);
+        status = probe(c, PROBE_PRODUCT, 1, &flops);
     if (status == EXIT_OK)
-        status = measure(c, bytes_text, &bytes);
+        status = probe(c, PROBE_MEMORY, 1, &bytes);
     if (status != EXIT_OK)
         return status;
     Text t;

@@ -74,7 +74,8 @@ int read_options(Cli *c)
     o->target = (TargetOptions){.target = cli_value(c, OPT_TARGET, "cpu"),
                                 .cpu = cli_value(c, OPT_CPU, "native"),
                                 .triple = cli_value(c, OPT_TRIPLE, NULL),
-                                .threads_max = o->threads_max};
+                                .threads_max = o->threads_max,
+                                .laps = c->laps};
     Precision known;
     o->precision = cli_value(c, OPT_PRECISION, NULL);
     if (o->precision != NULL && !precision_find(o->precision, &known))
@@ -92,7 +93,7 @@ int read_options(Cli *c)
 
 /* ---- build ------------------------------------------------------------------- */
 
-static const char *replace_suffix(Arena *a, const char *path, const char *old, const char *with)
+const char *replace_suffix(Arena *a, const char *path, const char *old, const char *with)
 {
     size_t n = strlen(path), k = strlen(old);
     if (n > k && strcmp(path + n - k, old) == 0)

@@ -105,14 +105,14 @@ int session_open(Cli *c, Session *s, bool wants_grad)
     return status == EXIT_OK ? open_compiled(c, s, threads) : status;
 }
 
-int session_open_text(Cli *c, Session *s, const char *name, const char *text)
+int session_open_text(Cli *c, Session *s, const char *name, const char *text, int64_t threads)
 {
     *s = (Session){.out = {.arena = &s->arena}};
     int status = read_options(c);
     if (status != EXIT_OK)
         return status;
     s->source = source_add(c->cx, name, text, strlen(text), false);
-    return open_compiled(c, s, 1);
+    return open_compiled(c, s, threads);
 }
 
 int session_failed(const Session *s, const char *what, int status)

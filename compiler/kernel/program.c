@@ -27,6 +27,29 @@ int32_t program_kernel(Program *p, Kernel *k)
     return p->kernel.n - 1;
 }
 
+static bool has_body(const Call *c)
+{
+    return c->kind == CALL_LOOP || c->kind == CALL_GUARD;
+}
+
+int32_t steps_count(const Call *call, int32_t n)
+{
+    int32_t sum = 0;
+    for (const Call *c = call; c < call + n; c++)
+        sum += has_body(c) ? steps_count(c->body, c->n_body) : 1;
+    return sum;
+}
+
+const Call **steps_list(const Call *call, int32_t n, const Call **to)
+{
+    for (const Call *c = call; c < call + n; c++)
+        if (has_body(c))
+            to = steps_list(c->body, c->n_body, to);
+        else
+            *to++ = c;
+    return to;
+}
+
 /* ---- listing ------------------------------------------------------------------ */
 
 const Entry *program_entry(const Program *p, const char *name)

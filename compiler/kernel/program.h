@@ -157,6 +157,9 @@ typedef struct Caps {
     const void *options;
 } Caps;
 
+/* Kernels and transfers of calls, the bodies' among them, in the order of the program's text. */
+int32_t steps_count(const Call *call, int32_t n);
+const Call **steps_list(const Call *call, int32_t n, const Call **to); /* the end of what is set */
 /* Finds or adds a kernel that is the same but for its name. */
 int32_t program_kernel(Program *p, Kernel *k);
 /* "init", "eval", "grad" or "step"; NULL: the program has none. */

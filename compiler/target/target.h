@@ -16,8 +16,17 @@ typedef struct TargetOptions {
     bool want_ir;        /* LLVM IR as text, into ObjectFile.ir */
     bool want_asm;       /* assembly as text, into ObjectFile.assembly */
     bool no_lines;       /* no DWARF line tables */
+    bool laps;           /* entries call a Lap after each step: see there */
     const char *header_extra; /* C text put before the header's last line, or NULL */
 } TargetOptions;
+
+/* An object that is built with `laps` exports one as NAME_lap; where `at` is set, each entry calls
+ * at(of, -1) when it begins, and at(of, i) after the i-th of its steps (steps_list), from the
+ * calling thread. */
+typedef struct Lap {
+    void (*at)(void *of, int64_t step);
+    void *of;
+} Lap;
 
 /* Results of one emission; all in one arena. */
 typedef struct ObjectFile {

@@ -2,6 +2,7 @@
  * walks (gradc.walk): a model of many layers is many rows, not much code. Short ones, as
  * in the body of a scan, are code: addresses, then the kernel. */
 #include <assert.h>
+#include <stddef.h>
 #include <string.h>
 #include "model.h"
 
@@ -12,6 +13,8 @@ typedef struct Calls {
     Lv g, places, bufs;
     Lv indices;               /* [MAX_LOOP_DEPTH x i64]: the loops' indices for gradc.walk */
     Lv index[MAX_LOOP_DEPTH]; /* ... and as values */
+    Lv lap;                   /* the Lap, or NULL */
+    int32_t steps;            /* made so far */
     VEC(Lv) step, at, strides, constants; /* rows of the run being made */
 } Calls;
 
@@ -104,6 +107,19 @@ static int64_t pieces_each(const Model *m, const Call *call)
     return m->p->kernel.at[call->kernel]->kind == K_CONTRACT ? 1 : 4;
 }
 
+static void emit_lap(Calls *c, int64_t step)
+{
+    if (c->lap == NULL)
+        return;
+    Ir *ir = &c->m->ir;
+    Lv fn = ir_load(ir, ir->ptr, ir_off(ir, c->lap, offsetof(Lap, at)), 8);
+    Lv arg[] = {ir_load(ir, ir->ptr, ir_off(ir, c->lap, offsetof(Lap, of)), 8), ir_int(ir, step)};
+    Lt type = LLVMFunctionType(ir->none, (Lt[]){ir->ptr, ir->i64}, 2, 0);
+    IrIf set = ir_if(ir, LLVMBuildICmp(ir->b, LLVMIntNE, fn, LLVMConstNull(ir->ptr), ""));
+    LLVMBuildCall2(ir->b, type, fn, arg, 2, "");
+    ir_end_if(ir, &set);
+}
+
 static void emit_kernel(Calls *c, const Call *call)
 {
     Model *m = c->m;
@@ -150,18 +166,20 @@ static void emit_list(Calls *c, const Call *call, int32_t n, int depth);
 static void emit_call(Calls *c, const Call *call, int depth)
 {
     Ir *ir = &c->m->ir;
-    if (call->kind == CALL_KERNEL) {
-        emit_kernel(c, call);
-        return;
-    }
-    if (call->kind == CALL_OUT || call->kind == CALL_IN || call->kind == CALL_WAIT) {
-        emit_transfer(c, call);
+    if (call->kind != CALL_LOOP && call->kind != CALL_GUARD) {
+        if (call->kind == CALL_KERNEL)
+            emit_kernel(c, call);
+        else
+            emit_transfer(c, call);
+        emit_lap(c, c->steps++);
         return;
     }
     lines_at(c->m->lines, call->origin);
     if (call->kind == CALL_LOOP) {
-        if (call->count <= 0)
+        if (call->count <= 0) {
+            c->steps += steps_count(call->body, call->n_body);
             return;
+        }
         IrLoop l = ir_loop(ir, ir_int(ir, 0), ir_int(ir, call->count), 1, false);
         c->index[depth] = l.i;
         ir_store(ir, l.i, ir_off(ir, c->indices, 8 * depth), 8);
@@ -263,7 +281,7 @@ static void emit_list(Calls *c, const Call *call, int32_t n, int depth)
 {
     for (int32_t i = 0; i < n;) {
         int32_t length = run_length(call + i, n - i);
-        if (length >= LONG_RUN) {
+        if (length >= LONG_RUN && c->lap == NULL) {
             emit_run(c, call + i, length);
             i += length;
         } else {
@@ -282,10 +300,22 @@ static int widest(const Call *call, int32_t n)
     return most;
 }
 
+static Lv lap_of(Model *m)
+{
+    const char *name = arena_printf(m->arena, "%s_lap", m->name);
+    Lt type = LLVMArrayType(m->ir.ptr, sizeof(Lap) / 8);
+    Lv lap = LLVMGetNamedGlobal(m->ir.m, name);
+    if (lap == NULL) {
+        lap = LLVMAddGlobal(m->ir.m, type, name);
+        LLVMSetInitializer(lap, LLVMConstNull(type));
+    }
+    return lap;
+}
+
 static Lv make_calls(Model *m, const Entry *e)
 {
     Ir *ir = &m->ir;
-    Calls c = {.m = m};
+    Calls c = {.m = m, .lap = m->o->laps ? lap_of(m) : NULL};
     const Lt arg[] = {ir->ptr, ir->ptr};
     const char *name = arena_printf(m->arena, "%s.%s.calls", m->name, e->name);
     Lv fn = ir_function(ir, name, ir->none, arg, 2);
@@ -298,6 +328,7 @@ static Lv make_calls(Model *m, const Entry *e)
         c.index[d] = ir_int(ir, 0);
         ir_store(ir, c.index[d], ir_off(ir, c.indices, 8 * d), 8);
     }
+    emit_lap(&c, -1);
     emit_list(&c, e->call, e->n_calls, 0);
     LLVMBuildRetVoid(ir->b);
     return fn;

@@ -1,0 +1,186 @@
+/* Times the steps of an entry from inside of it: the object looks at the clock after each. */
+#include "profile.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "../plan/report.h"
+#include "values.h"
+
+const char *const profile_limit[4] = {"flops", "math", "bytes", "calls"};
+
+enum { MOST_EVENTS = 1 << 20 };
+
+typedef struct Recorder {
+    Profile *p;
+    Arena *arena;
+    double began, last;
+    double *ns;     /* by step, of this call */
+    int64_t *calls; /* likewise */
+} Recorder;
+
+static double clock_ns(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec * 1e9 + (double)t.tv_nsec;
+}
+
+static void lap(void *of, int64_t step)
+{
+    Recorder *r = of;
+    double now = clock_ns();
+    if (step < 0) {
+        r->began = now;
+    } else {
+        r->ns[step] += now - r->last;
+        r->calls[step]++;
+        if (r->p->event.n < MOST_EVENTS) {
+            Event e = {(int32_t)step, r->last - r->began, now - r->began};
+            vec_push(r->arena, &r->p->event, e);
+        } else {
+            r->p->has_all = false;
+        }
+    }
+    r->last = clock_ns(); /* what was done here is nobody's time */
+}
+
+static int compare(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+/* ---- rows ------------------------------------------------------------------------------ */
+
+static bool same_row(const ProfileRow *r, const Call *call, const char *line)
+{
+    if (r->call->kind != call->kind || (line == NULL) != (r->line == NULL))
+        return false;
+    return r->call->kernel == call->kernel && (line == NULL || strcmp(r->line, line) == 0);
+}
+
+static ProfileRow *row_of(const Ctx *cx, Profile *p, Arena *arena, const Call *call)
+{
+    const char *line = report_line(cx, call->origin, arena);
+    for (int i = 0; i < p->row.n; i++)
+        if (same_row(&p->row.at[i], call, line))
+            return &p->row.at[i];
+    ProfileRow r = {.call = call, .line = line};
+    vec_push(arena, &p->row, r);
+    return &p->row.at[p->row.n - 1];
+}
+
+static void count(ProfileRow *row, const Roof *roof, const Kernel *k, double calls)
+{
+    KCost cost = kernel_cost(k);
+    double bytes = cost.bytes_read + cost.bytes_written;
+    row->flops += calls * cost.flops;
+    row->bytes += calls * bytes;
+    row->least[0] += calls * cost.contract_flops / roof->flops;
+    row->least[1] += calls * cost.work / roof->work;
+    row->least[2] += calls * bytes / roof_bytes(roof, bytes);
+    row->least[3] += calls * roof->call;
+}
+
+static int longer(const void *a, const void *b)
+{
+    const ProfileRow *x = a, *y = b;
+    return (x->ns < y->ns) - (x->ns > y->ns);
+}
+
+static void make_rows(const Ctx *cx, const Program *program, Profile *p, const Recorder *r,
+                      const double *median)
+{
+    for (int32_t i = 0; i < p->n_steps; i++) {
+        const Call *call = p->step[i];
+        ProfileRow *row = row_of(cx, p, r->arena, call);
+        row->ns += median[i];
+        row->calls += r->calls[i];
+        if (call->kind == CALL_KERNEL)
+            count(row, &p->roof, program->kernel.at[call->kernel], (double)r->calls[i]);
+    }
+    for (int i = 0; i < p->row.n; i++)
+        for (int l = 0; l < 4; l++)
+            if (p->row.at[i].least[l] > p->row.at[i].least[p->row.at[i].limit])
+                p->row.at[i].limit = l;
+    if (p->row.n > 0)
+        qsort(p->row.at, (size_t)p->row.n, sizeof *p->row.at, longer);
+}
+
+/* ---- calls ------------------------------------------------------------------------------ */
+
+typedef int EntryFn(void *g, const gradc_block *in, gradc_block *out);
+
+static EntryFn *entry_fn(const gradc_model *m, const char *name)
+{
+    return strcmp(name, "step") == 0 ? m->step : strcmp(name, "grad") == 0 ? m->grad : m->eval;
+}
+
+static const char *longest_entry(const gradc_model *m)
+{
+    return m->step != NULL ? "step" : m->grad != NULL ? "grad" : "eval";
+}
+
+/* ns[step * n + call], and the whole of each call. */
+static int call_often(Session *s, Recorder *r, int64_t warmup, int64_t n, double *ns, double *whole)
+{
+    Profile *p = r->p;
+    EntryFn *fn = entry_fn(s->model, p->entry);
+    Values in = inputs_make(&s->arena, s->model, 0, 1), out = results_make(&s->arena, s->model);
+    int st = GRADC_OK;
+    for (int64_t i = -warmup; i < n && st == GRADC_OK; i++) {
+        memset(r->ns, 0, sizeof *r->ns * (size_t)p->n_steps);
+        memset(r->calls, 0, sizeof *r->calls * (size_t)p->n_steps);
+        p->event.n = 0;
+        p->has_all = true;
+        double start = clock_ns();
+        st = fn(s->handle, in.block, out.block);
+        if (i < 0)
+            continue;
+        whole[i] = clock_ns() - start;
+        for (int32_t k = 0; k < p->n_steps; k++)
+            ns[k * n + i] = r->ns[k];
+    }
+    return st;
+}
+
+static double median_of(double *x, int64_t n)
+{
+    qsort(x, (size_t)n, sizeof *x, compare);
+    return x[n / 2];
+}
+
+int profile_session(const Cli *c, Session *s, int64_t warmup, int64_t n, int64_t threads,
+                    Profile *to)
+{
+    Arena *a = &s->arena;
+    const Program *program = s->out.program;
+    *to = (Profile){.entry = longest_entry(s->model), .n_calls = n, .threads = threads};
+    const Entry *e = program_entry(program, to->entry);
+    to->n_steps = steps_count(e->call, e->n_calls);
+    to->step = NEW_ARRAY(a, const Call *, to->n_steps + 1);
+    steps_list(e->call, e->n_calls, to->step);
+    int status = probe_roof(c, threads, &to->roof);
+    if (status != EXIT_OK)
+        return status;
+    Recorder r = {.p = to, .arena = a};
+    r.ns = NEW_ARRAY(a, double, to->n_steps + 1);
+    r.calls = NEW_ARRAY(a, int64_t, to->n_steps + 1);
+    double *ns = NEW_ARRAY(a, double, (int64_t)to->n_steps *n + 1);
+    double *whole = NEW_ARRAY(a, double, n);
+    Lap *hook = loaded_symbol(s->loaded, arena_printf(a, "%s_lap", program->name));
+    *hook = (Lap){lap, &r};
+    int st = call_often(s, &r, warmup, n, ns, whole);
+    *hook = (Lap){0};
+    if (st != GRADC_OK)
+        return session_failed(s, "bench", st);
+    double *median = NEW_ARRAY(a, double, to->n_steps + 1);
+    for (int32_t i = 0; i < to->n_steps; i++)
+        median[i] = median_of(ns + i * n, n);
+    to->ns = median_of(whole, n);
+    make_rows(c->cx, program, to, &r, median);
+    return EXIT_OK;
+}

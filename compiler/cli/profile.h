@@ -1,0 +1,48 @@
+/* gradc bench --profile: where the time of an entry goes. */
+#ifndef GRADC_CLI_PROFILE_H
+#define GRADC_CLI_PROFILE_H
+
+#include "probe.h"
+
+/* Where one event of a call began and ended. */
+typedef struct Event {
+    int32_t step;    /* into Profile.step */
+    double from, to; /* ns since the entry began */
+} Event;
+
+/* Calls of one kernel from one line of the model. */
+typedef struct ProfileRow {
+    const Call *call;    /* the first of them */
+    const char *line;    /* "mlp.model:7", or NULL */
+    int64_t calls;       /* a call of the entry: those of loops are many */
+    double ns;           /* of all of them in one call of the entry */
+    double flops, bytes; /* likewise; 0: a transfer */
+    double least[4];     /* ns that they take at best, by what limits them */
+    int limit;           /* the largest of these, into profile_limit */
+} ProfileRow;
+
+extern const char *const profile_limit[4]; /* "flops", "math", "bytes", "calls" */
+
+typedef struct Profile {
+    const char *entry;
+    int32_t n_steps;
+    const Call **step;
+    int64_t n_calls, threads; /* calls of the entry that were timed */
+    double ns;                /* a call of the entry, all in all: the median */
+    Roof roof;
+    VEC(ProfileRow) row; /* the longest first */
+    VEC(Event) event;    /* of the last call */
+    bool has_all;        /* events of it */
+} Profile;
+
+/* Calls the session's longest entry n times, after some that don't count; the session is one that
+ * was compiled with `laps`. An exit status, after a message unless EXIT_OK. */
+int profile_session(const Cli *c, Session *s, int64_t warmup, int64_t n, int64_t threads,
+                    Profile *to);
+void profile_text(const Profile *p, Text *to);
+void profile_json(const Profile *p, Text *to);
+/* Of the last call, as Chrome's and Perfetto's viewers read it.
+ * source: Trace Event Format, "JSON Object Format", complete events. */
+void profile_trace(const Ctx *cx, const Profile *p, Text *to);
+
+#endif
