@@ -123,9 +123,6 @@ static int write_trace(const Cli *c, const Profile *p, const char *path)
     return files_commit(f);
 }
 
-/* Calls of a profile: enough for a median, few enough to keep all times of. */
-enum { MOST_PROFILED = 200 };
-
 static int profile(const Cli *c, Session *s, int64_t warmup, int64_t steps, int64_t threads,
                    const char **text)
 {
@@ -135,8 +132,7 @@ static int profile(const Cli *c, Session *s, int64_t warmup, int64_t steps, int6
     text_init(&t, &s->arena);
     int status = trace_path(c, &path);
     if (status == EXIT_OK && c->laps)
-        status = profile_session(c, s, warmup, steps < MOST_PROFILED ? steps : MOST_PROFILED,
-                                 threads, &p);
+        status = profile_session(c, s, warmup, steps, threads, &p);
     if (status != EXIT_OK || !c->laps)
         return status;
     if (cli_has(c, OPT_PROFILE)) {

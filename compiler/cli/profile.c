@@ -47,12 +47,6 @@ static void lap(void *of, int64_t step)
     r->last = clock_ns(); /* what was done here is nobody's time */
 }
 
-static int compare(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
 /* ---- rows ------------------------------------------------------------------------------ */
 
 static bool same_row(const ProfileRow *r, const Call *call, const char *line)
@@ -92,12 +86,12 @@ static int longer(const void *a, const void *b)
 }
 
 static void make_rows(const Ctx *cx, const Program *program, Profile *p, const Recorder *r,
-                      const double *median)
+                      const double *ns)
 {
     for (int32_t i = 0; i < p->n_steps; i++) {
         const Call *call = p->step[i];
         ProfileRow *row = row_of(cx, p, r->arena, call);
-        row->ns += median[i];
+        row->ns += ns[i];
         row->calls += r->calls[i];
         if (call->kind == CALL_KERNEL)
             count(row, &p->roof, program->kernel.at[call->kernel], (double)r->calls[i]);
@@ -124,8 +118,8 @@ static const char *longest_entry(const gradc_model *m)
     return m->step != NULL ? "step" : m->grad != NULL ? "grad" : "eval";
 }
 
-/* ns[step * n + call], and the whole of each call. */
-static int call_often(Session *s, Recorder *r, int64_t warmup, int64_t n, double *ns, double *whole)
+/* ns: of each step, what its quickest call took; of the entry too, into p->ns. */
+static int call_often(Session *s, Recorder *r, int64_t warmup, int64_t n, double *ns)
 {
     Profile *p = r->p;
     EntryFn *fn = entry_fn(s->model, p->entry);
@@ -140,17 +134,12 @@ static int call_often(Session *s, Recorder *r, int64_t warmup, int64_t n, double
         st = fn(s->handle, in.block, out.block);
         if (i < 0)
             continue;
-        whole[i] = clock_ns() - start;
+        double took = clock_ns() - start;
+        p->ns = i == 0 ? took : fmin(took, p->ns);
         for (int32_t k = 0; k < p->n_steps; k++)
-            ns[k * n + i] = r->ns[k];
+            ns[k] = i == 0 ? r->ns[k] : fmin(r->ns[k], ns[k]);
     }
     return st;
-}
-
-static double median_of(double *x, int64_t n)
-{
-    qsort(x, (size_t)n, sizeof *x, compare);
-    return x[n / 2];
 }
 
 int profile_session(const Cli *c, Session *s, int64_t warmup, int64_t n, int64_t threads,
@@ -170,17 +159,12 @@ int profile_session(const Cli *c, Session *s, int64_t warmup, int64_t n, int64_t
     r.ns = NEW_ARRAY(a, double, to->n_steps + 1);
     r.calls = NEW_ARRAY(a, int64_t, to->n_steps + 1);
     double *ns = NEW_ARRAY(a, double, (int64_t)to->n_steps *n + 1);
-    double *whole = NEW_ARRAY(a, double, n);
     Lap *hook = loaded_symbol(s->loaded, arena_printf(a, "%s_lap", program->name));
     *hook = (Lap){lap, &r};
-    int st = call_often(s, &r, warmup, n, ns, whole);
+    int st = call_often(s, &r, warmup, n, ns);
     *hook = (Lap){0};
     if (st != GRADC_OK)
         return session_failed(s, "bench", st);
-    double *median = NEW_ARRAY(a, double, to->n_steps + 1);
-    for (int32_t i = 0; i < to->n_steps; i++)
-        median[i] = median_of(ns + i * n, n);
-    to->ns = median_of(whole, n);
-    make_rows(c->cx, program, to, &r, median);
+    make_rows(c->cx, program, to, &r, ns);
     return EXIT_OK;
 }

@@ -15,7 +15,7 @@ typedef struct ProfileRow {
     const Call *call;    /* the first of them */
     const char *line;    /* "mlp.model:7", or NULL */
     int64_t calls;       /* a call of the entry: those of loops are many */
-    double ns;           /* of all of them in one call of the entry */
+    double ns;           /* of all in one call of the entry, of each the quickest */
     double flops, bytes; /* likewise; 0: a transfer */
     double least[4];     /* ns that they take at best, by what limits them */
     int limit;           /* the largest of these, into profile_limit */
@@ -28,7 +28,7 @@ typedef struct Profile {
     int32_t n_steps;
     const Call **step;
     int64_t n_calls, threads; /* calls of the entry that were timed */
-    double ns;                /* a call of the entry, all in all: the median */
+    double ns;                /* a call of the entry, all in all: the quickest */
     Roof roof;
     VEC(ProfileRow) row; /* the longest first */
     VEC(Event) event;    /* of the last call */

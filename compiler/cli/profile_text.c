@@ -45,10 +45,10 @@ void profile_text(const Profile *p, Text *to)
     double rest = p->ns - in_steps(p);
     text_add(to, "%10.1f %5.1f%% %33s between steps, and to begin and end\n", rest / 1e3,
              100 * rest / p->ns, "");
-    text_add(
-        to,
-        "%10.1f %5s   a call of the entry, the median; %.1f us if every step were at its roof\n",
-        p->ns / 1e3, "", best / 1e3);
+    text_add(to,
+             "%10.1f %5s   the quickest call of the entry, as of each step; %.1f us if every step "
+             "were at its roof\n",
+             p->ns / 1e3, "", best / 1e3);
 }
 
 void profile_json(const Profile *p, Text *to)

@@ -61,7 +61,7 @@ fi
 # The text has the same, and where nothing is asked nothing is told.
 "$gradc" bench examples/line.model --steps 2 --profile >"$scratch/text" 2>&1 &&
     grep -q 'GFLOP/s, .* GB/s of memory' "$scratch/text" && grep -q 'examples/line.model:[0-9]*: ' "$scratch/text" &&
-    grep -q 'a call of the entry' "$scratch/text"
+    grep -q 'call of the entry' "$scratch/text"
 verdict $? "no table: $(cat "$scratch/text")"
 "$gradc" bench examples/line.model --steps 2 --json >"$scratch/text" 2>&1 && ! grep -q profile "$scratch/text"
 verdict $? "a profile that nobody asked for: $(cat "$scratch/text")"
