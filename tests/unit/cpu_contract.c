@@ -89,6 +89,21 @@ static void add_staged(Kernels *s)
     }
 }
 
+/* Pictures so narrow that a vector reaches over several lines of them, and over pictures. */
+static void add_narrow(Kernels *s)
+{
+    for (int64_t size = 1; size <= 17; size++) {
+        int64_t kernel = size % 2 == 0 ? 3 : 5, out = size % 3 == 0 ? 40 : 6;
+        Conv c = {3 + size % 4, 5, out, size, kernel, 1, kernel / 2, 1};
+        add(s, make_conv_forward(&arena, &c, size % 5 == 0));
+        add(s, make_conv_chain(&arena, &c));
+        add(s, make_conv_data(&arena, &c));
+        add(s, make_conv_weight(&arena, &c, 0));
+        c.stride = 2;
+        add(s, make_conv_forward(&arena, &c, false));
+    }
+}
+
 START_TEST(sweep)
 {
     check_all("native", add_sweep);
@@ -113,6 +128,16 @@ START_TEST(staged)
 }
 END_TEST
 
+START_TEST(narrow)
+{
+    check_all("native", add_narrow);
+#if defined(__x86_64__)
+    if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"))
+        check_all("x86-64-v3", add_narrow); /* vectors half as wide, where native has wider ones */
+#endif
+}
+END_TEST
+
 Suite *suite_cpu_contract(void)
 {
     Suite *s = suite_create("cpu_contract");
@@ -122,6 +147,7 @@ Suite *suite_cpu_contract(void)
     tcase_add_test(t, blocked);
     tcase_add_test(t, convolutions);
     tcase_add_test(t, staged);
+    tcase_add_test(t, narrow);
     suite_add_tcase(s, t);
     return s;
 }

@@ -112,10 +112,12 @@ typedef struct Con {
     Lv scratch;
 } Con;
 
-/* con_stage.c: whether panels of `width`, kc of k at a time, are better copied from
+enum { STAGE_STRIPS = 16, STAGE_RUNS = 6 }; /* vectors of a panel; runs that one may reach into */
+/* con_stage_plan.c: whether panels of `width`, kc of k at a time, are better copied from
  * staged rows than packed as s->pack says; if so, says PACK_STAGE. */
 void con_stage_plan(const ConPlan *p, Side *s, int width);
-/* Nothing is staged; before panels are packed from the lowest free index up. */
+int con_stage_runs(const ConPlan *p, const Stage *g); /* that a vector may reach into */
+/* con_stage.c: nothing is staged; before panels are packed from the lowest free index up. */
 void con_stage_reset(Con *c, Side *s);
 void con_stage_pack(Con *c, Side *s, int width, Lv r0, Lv count, Lv k0, Lv kn, Lv dst);
 /* con_plan.c: cycles of a section's loads and arithmetic for vl lanes along `lane`, -1

@@ -9,143 +9,12 @@
  *     stage[block of the other k][row][x]
  *
  * A window with step 2 has its even places first, then the odd ones, so that lanes lie
- * side by side. Columns of a panel are runs of a row: a vector is one load, or two and a
- * blend where it reaches from the end of a run into the next one. */
-#include <assert.h>
+ * side by side. Columns of a panel are runs of a row: a vector is a load and a blend for each
+ * run that it reaches into. */
+#include <stdlib.h>
 #include "con.h"
 
-enum { STAGE_BYTES = 48 * 1024, MAX_STRIPS = 16, MAX_TABLE = 16384, MAX_WIDTH = MAX_STRIPS * 64 };
-
-static int64_t absolute(int64_t x)
-{
-    return x < 0 ? -x : x;
-}
-
-/* ---- the plan ---------------------------------------------------------------------- */
-
-/* s*f + t*d for all affine expressions of the section. */
-static bool slides(const Kernel *k, const Side *side, Slide *w)
-{
-    const KAff *x;
-    w->s = 0;
-    for (int i = 0; (x = con_affine(k, side->from, side->to, i)) != NULL; i++) {
-        int64_t f = con_coef(x, w->f), d = con_coef(x, w->d);
-        if (f == 0 && d == 0)
-            continue;
-        if (f == 0 || d == 0)
-            return false;
-        if (w->s == 0) {
-            int64_t by = common_divisor(absolute(f), absolute(d));
-            w->s = absolute(f) / by;
-            w->t = (f < 0 ? -d : d) / by;
-        }
-        if (f * w->t != d * w->s)
-            return false;
-    }
-    return w->s != 0;
-}
-
-static bool find_slide(const Kernel *k, const Side *side, int back, Slide *w)
-{
-    const Walk *f = &side->free, *d = &side->k;
-    if (f->n < back || d->n < back)
-        return false;
-    *w = (Slide){.f = f->dim[f->n - back],
-                 .d = d->dim[d->n - back],
-                 .n_f = f->extent[f->n - back],
-                 .n_d = d->extent[d->n - back]};
-    if (!slides(k, side, w))
-        return false;
-    w->lowest = w->t < 0 ? w->t * (w->n_d - 1) : 0;
-    w->n = w->s * (w->n_f - 1) + absolute(w->t) * (w->n_d - 1) + 1;
-    return true;
-}
-
-/* Each place can be named by one of the two indices alone. */
-static bool one_names_all(const Slide *w, bool lanes)
-{
-    return w->s == 1 || w->t == 1 || (!lanes && w->t == -1);
-}
-
-/* Rows that the panel with the widest reach needs. */
-static int64_t reach(const Stage *g, int width)
-{
-    int64_t lines = (width - 2) / g->x.n_f + 2, images = (width - 2) / (g->x.n_f * g->y.n_f) + 1;
-    int64_t window = absolute(g->y.t) * (g->y.n_d - 1) + 1;
-    int64_t jump = window > g->y.s ? window - g->y.s : 0;
-    return (lines - 1) * g->y.s + images * jump + window;
-}
-
-/* Fills in g from its first two members. */
-static bool stage_of(const ConPlan *p, const Side *s, int width, Stage *g)
-{
-    g->y = (Slide){.n_f = 1, .n_d = 1, .s = 1, .t = 1, .n = 1};
-    if (!find_slide(p->k, s, 1, &g->x) || !one_names_all(&g->x, true))
-        return false;
-    if (g->pairs == 2 && (!find_slide(p->k, s, 2, &g->y) || !one_names_all(&g->y, false)))
-        return false;
-    g->step = (int)(g->along_k ? g->x.t : g->x.s);
-    if (g->step < 1 || g->step > 2)
-        return false;
-    int64_t window = g->x.n_d * g->y.n_d, others = p->n_k / window;
-    g->n_rows = s->free.total / (g->x.n_f * g->y.n_f) * g->y.n;
-    bool whole = p->kc % window == 0 && p->leaf % window == 0;
-    g->blocks = whole ? p->kc / window : (p->kc + window - 2) / window + 1;
-    g->blocks = g->blocks > others ? others : g->blocks;
-    g->plane = align_up((g->x.n + g->step - 1) / g->step, p->vl);
-    g->pitch = g->plane * g->step;
-    int64_t row = g->blocks * g->pitch * p->es, least = reach(g, width);
-    int64_t room = p->mach->l2_bytes / 4, most = room / row < 3 * least ? room / row : 3 * least;
-    g->rows = STAGE_BYTES / row > most ? STAGE_BYTES / row : most;
-    g->rows = g->rows < least ? least : g->rows > g->n_rows ? g->n_rows : g->rows;
-    /* A panel's last vectors reach over their run, the last of all over the end. */
-    g->bytes = align_up(row * g->rows + (g->pitch + 2 * p->vl) * p->es, 64);
-    bool table = p->n_k <= MAX_TABLE && others * g->rows * g->pitch * p->es < INT32_MAX;
-    return (table || g->along_k) && g->bytes <= room + room / 4 && width <= MAX_STRIPS * p->vl;
-}
-
-/* Cycles for an element of a panel: the copy. */
-static double copy_cycles(const ConPlan *p, const Stage *g, int width)
-{
-    double vectors = (double)((width + p->vl - 1) / p->vl);
-    if (g->along_k) { /* a load for each row, three shuffles and a store for each k */
-        double used = (double)g->x.n_d / (double)align_up(g->x.n_d, p->vl);
-        return (width * 1.0 + vectors * p->vl * 3) / (width * p->vl * used);
-    }
-    if (g->x.n_f < p->vl)
-        return 1.5;
-    double crossing = (double)(width - 1) / (double)g->x.n_f;
-    return (1.5 + vectors * (1 + 0.7 * (crossing > 1 ? 1 : crossing))) / width;
-}
-
-/* The same with its part of the rows' values; -1: they are better not computed so. */
-static double stage_cycles(const ConPlan *p, const Side *s, const Stage *g, int width)
-{
-    double load = con_vector_cycles(p, s, g->x.s == 1 ? g->x.f : g->x.d);
-    if (load < 0)
-        return -1;
-    double places = (double)(g->pitch * g->y.n * g->blocks);
-    double packed = (double)(g->x.n_f * g->y.n_f) * (double)p->kc;
-    int64_t window = absolute(g->y.t) * (g->y.n_d - 1) + 1;
-    double again = g->rows < g->n_rows ? 1 + (double)window / (double)g->rows : 1;
-    double one = (4 + load + con_open_bounds(p->k, s)) / p->vl * places / packed * again;
-    return one + copy_cycles(p, g, width);
-}
-
-void con_stage_plan(const ConPlan *p, Side *s, int width)
-{
-    for (int form = 0; form < 4 && p->n_k > 0; form++) {
-        Stage g = {.pairs = 1 + form % 2, .along_k = form >= 2};
-        if (!stage_of(p, s, width, &g))
-            continue;
-        double cycles = stage_cycles(p, s, &g, width);
-        if (cycles < 0 || cycles >= s->pack_cycles)
-            continue;
-        s->pack = PACK_STAGE;
-        s->pack_cycles = cycles;
-        s->stage = g;
-    }
-}
+enum { MAX_WIDTH = STAGE_STRIPS * 64 };
 
 /* ---- rows ---------------------------------------------------------------------------- */
 
@@ -295,10 +164,12 @@ static Lv distances(Con *c, const Side *s)
     return table;
 }
 
-/* A vector of the panel's width: where its lanes are staged, at the lowest corner; from
- * lane `split` on they are those of `next`. */
+/* A vector of the panel's width: where its lanes are staged, at the lowest corner. Lanes from
+ * `split[i]` on are those of run i, at `run[i]`; split[0] is 0. */
 typedef struct Strip {
-    Lv here, next, split, over, first;
+    int n;
+    Lv run[STAGE_RUNS], before[STAGE_RUNS]; /* before: the lanes of earlier runs */
+    Lv over;                                /* it needs more than run 0 */
 } Strip;
 
 static Lv place_bytes(Con *c, const Side *s, Lv row, Lv in_run, Lv from)
@@ -308,24 +179,34 @@ static Lv place_bytes(Con *c, const Side *s, Lv row, Lv in_run, Lv from)
     return ir_mul(ir, ir_add(ir, elems, in_run), c->p->es);
 }
 
+static Lv lanes_below(Con *c, Lv n)
+{
+    Ir *ir = c->ir;
+    Lv all = ir_splat(ir, LLVMBuildTrunc(ir->b, n, ir->i32, ""), c->p->vl);
+    return LLVMBuildICmp(ir->b, LLVMIntSLT, ir_iota(ir, ir->i32, c->p->vl, 1), all, "");
+}
+
 static Strip strip_at(Con *c, const Side *s, Lv base, Lv r0, Lv count, int at, Lv from)
 {
     Ir *ir = c->ir;
     const ConPlan *p = c->p;
-    Strip t;
+    Strip t = {.n = con_stage_runs(p, &s->stage), .over = LLVMConstInt(ir->i1, 0, 0)};
     Lv in_run, none, vl = ir_int(ir, p->vl), last = ir_add(ir, count, ir_int(ir, -1));
     Lv first = ir_add(ir, r0, ir_min(ir, ir_int(ir, at), last)); /* lane 0 must exist */
     Lv row = row_of_free(c, s, first, &in_run);
-    t.here = ir_at_byte(ir, base, place_bytes(c, s, row, in_run, from));
-    t.split = LLVMBuildSub(ir->b, ir_int(ir, s->stage.x.n_f), in_run, "");
+    t.run[0] = ir_at_byte(ir, base, place_bytes(c, s, row, in_run, from));
+    Lv split = LLVMBuildSub(ir->b, ir_int(ir, s->stage.x.n_f), in_run, "");
     Lv live = ir_min(ir, LLVMBuildSub(ir->b, count, ir_int(ir, at), ""), vl);
-    t.over = LLVMBuildICmp(ir->b, LLVMIntSGT, live, t.split, "");
-    row = row_of_free(c, s, ir_add(ir, first, t.split), &none);
-    Lv back = LLVMBuildNeg(ir->b, t.split, "");
-    Lv next = ir_at_byte(ir, base, place_bytes(c, s, row, back, from));
-    t.next = LLVMBuildSelect(ir->b, t.over, next, t.here, "");
-    Lv n = ir_splat(ir, LLVMBuildTrunc(ir->b, t.split, ir->i32, ""), p->vl);
-    t.first = LLVMBuildICmp(ir->b, LLVMIntSLT, ir_iota(ir, ir->i32, p->vl, 1), n, "");
+    for (int i = 1; i < t.n; i++) {
+        Lv reached = LLVMBuildICmp(ir->b, LLVMIntSGT, live, split, "");
+        row = row_of_free(c, s, ir_add(ir, first, split), &none);
+        Lv back = LLVMBuildNeg(ir->b, split, "");
+        Lv next = ir_at_byte(ir, base, place_bytes(c, s, row, back, from));
+        t.run[i] = LLVMBuildSelect(ir->b, reached, next, t.run[0], "");
+        t.before[i] = lanes_below(c, split);
+        t.over = LLVMBuildOr(ir->b, t.over, reached, "");
+        split = ir_add(ir, split, ir_int(ir, s->stage.x.n_f));
+    }
     return t;
 }
 
@@ -353,10 +234,10 @@ static void copy_strips(Con *c, int width, const Strip *strip, bool joined, Lv t
     IrLoop k = ir_loop(ir, ir_int(ir, 0), kn, 1, false);
     Lv distance = distance_at(c, table, k.i), line = ir_mul(ir, k.i, width);
     for (int j = 0; j * p->vl < width; j++) {
-        Lv x = load_staged(c, vec, strip[j].here, distance);
-        if (joined) {
-            Lv next = load_staged(c, vec, strip[j].next, distance);
-            x = LLVMBuildSelect(ir->b, strip[j].first, x, next, "");
+        Lv x = load_staged(c, vec, strip[j].run[0], distance);
+        for (int i = 1; joined && i < strip[j].n; i++) {
+            Lv next = load_staged(c, vec, strip[j].run[i], distance);
+            x = LLVMBuildSelect(ir->b, strip[j].before[i], x, next, "");
         }
         con_store_packed(c, x, dst, ir_add(ir, line, ir_int(ir, j * p->vl)));
     }
@@ -367,11 +248,15 @@ static void copy_vectors(Con *c, const Side *s, int width, Lv base, Lv r0, Lv co
                          Lv table, Lv kn, Lv dst)
 {
     Ir *ir = c->ir;
-    Strip strip[MAX_STRIPS];
+    Strip strip[STAGE_STRIPS];
     Lv over = LLVMConstInt(ir->i1, 0, 0);
     for (int j = 0; j * c->p->vl < width; j++) {
         strip[j] = strip_at(c, s, base, r0, count, j * c->p->vl, from);
         over = LLVMBuildOr(ir->b, over, strip[j].over, "");
+    }
+    if (s->stage.x.n_f < c->p->vl) { /* most do */
+        copy_strips(c, width, strip, true, table, kn, dst);
+        return;
     }
     IrIf f = ir_if(ir, over);
     copy_strips(c, width, strip, true, table, kn, dst);
@@ -380,7 +265,7 @@ static void copy_vectors(Con *c, const Side *s, int width, Lv base, Lv r0, Lv co
     ir_end_if(ir, &f);
 }
 
-/* Where runs are shorter than a vector. */
+/* Where runs are much shorter than a vector. */
 static void copy_elements(Con *c, const Side *s, int width, Lv base, Lv r0, Lv count, Lv from,
                           Lv table, Lv kn, Lv dst)
 {
@@ -469,7 +354,7 @@ void con_stage_pack(Con *c, Side *s, int width, Lv r0, Lv count, Lv k0, Lv kn, L
     Lv end = ir_add(ir, LLVMBuildUDiv(ir->b, last_k, window, ""), ir_int(ir, 1));
     Lv first = row_of_free(c, s, r0, &none);
     Lv last = row_of_free(c, s, ir_add(ir, ir_add(ir, r0, count), ir_int(ir, -1)), &none);
-    last = ir_add(ir, last, ir_int(ir, absolute(g->y.t) * (g->y.n_d - 1) + 1));
+    last = ir_add(ir, last, ir_int(ir, llabs(g->y.t) * (g->y.n_d - 1) + 1));
     Lv from = ensure(c, s, first, last, block, end);
     int64_t block_bytes = g->rows * g->pitch * p->es;
     Lv back = LLVMBuildNeg(ir->b, ir_mul(ir, block, block_bytes), "");
@@ -479,7 +364,7 @@ void con_stage_pack(Con *c, Side *s, int width, Lv r0, Lv count, Lv k0, Lv kn, L
         return;
     }
     Lv table = ir_at_byte(ir, distances(c, s), ir_mul(ir, k0, 4));
-    if (g->x.n_f < p->vl)
+    if (con_stage_runs(p, g) > STAGE_RUNS)
         copy_elements(c, s, width, base, r0, count, from, table, kn, dst);
     else
         copy_vectors(c, s, width, base, r0, count, from, table, kn, dst);

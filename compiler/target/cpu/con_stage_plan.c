@@ -1,0 +1,135 @@
+/* Whether an operand's windows are worth staging, and what is staged: see con_stage.c. */
+#include <stdlib.h>
+#include "con.h"
+
+enum { STAGE_BYTES = 48 * 1024, MAX_TABLE = 16384 };
+
+/* s*f + t*d for all affine expressions of the section. */
+static bool slides(const Kernel *k, const Side *side, Slide *w)
+{
+    const KAff *x;
+    w->s = 0;
+    for (int i = 0; (x = con_affine(k, side->from, side->to, i)) != NULL; i++) {
+        int64_t f = con_coef(x, w->f), d = con_coef(x, w->d);
+        if (f == 0 && d == 0)
+            continue;
+        if (f == 0 || d == 0)
+            return false;
+        if (w->s == 0) {
+            int64_t by = common_divisor(llabs(f), llabs(d));
+            w->s = llabs(f) / by;
+            w->t = (f < 0 ? -d : d) / by;
+        }
+        if (f * w->t != d * w->s)
+            return false;
+    }
+    return w->s != 0;
+}
+
+static bool find_slide(const Kernel *k, const Side *side, int back, Slide *w)
+{
+    const Walk *f = &side->free, *d = &side->k;
+    if (f->n < back || d->n < back)
+        return false;
+    *w = (Slide){.f = f->dim[f->n - back],
+                 .d = d->dim[d->n - back],
+                 .n_f = f->extent[f->n - back],
+                 .n_d = d->extent[d->n - back]};
+    if (!slides(k, side, w))
+        return false;
+    w->lowest = w->t < 0 ? w->t * (w->n_d - 1) : 0;
+    w->n = w->s * (w->n_f - 1) + llabs(w->t) * (w->n_d - 1) + 1;
+    return true;
+}
+
+/* Each place can be named by one of the two indices alone. */
+static bool one_names_all(const Slide *w, bool lanes)
+{
+    return w->s == 1 || w->t == 1 || (!lanes && w->t == -1);
+}
+
+/* Rows that the panel with the widest reach needs. */
+static int64_t reach(const Stage *g, int width)
+{
+    int64_t lines = (width - 2) / g->x.n_f + 2, images = (width - 2) / (g->x.n_f * g->y.n_f) + 1;
+    int64_t window = llabs(g->y.t) * (g->y.n_d - 1) + 1;
+    int64_t jump = window > g->y.s ? window - g->y.s : 0;
+    return (lines - 1) * g->y.s + images * jump + window;
+}
+
+/* Fills in g from its first two members. */
+static bool stage_of(const ConPlan *p, const Side *s, int width, Stage *g)
+{
+    g->y = (Slide){.n_f = 1, .n_d = 1, .s = 1, .t = 1, .n = 1};
+    if (!find_slide(p->k, s, 1, &g->x) || !one_names_all(&g->x, true))
+        return false;
+    if (g->pairs == 2 && (!find_slide(p->k, s, 2, &g->y) || !one_names_all(&g->y, false)))
+        return false;
+    g->step = (int)(g->along_k ? g->x.t : g->x.s);
+    if (g->step < 1 || g->step > 2)
+        return false;
+    int64_t window = g->x.n_d * g->y.n_d, others = p->n_k / window;
+    g->n_rows = s->free.total / (g->x.n_f * g->y.n_f) * g->y.n;
+    bool whole = p->kc % window == 0 && p->leaf % window == 0;
+    g->blocks = whole ? p->kc / window : (p->kc + window - 2) / window + 1;
+    g->blocks = g->blocks > others ? others : g->blocks;
+    g->plane = align_up((g->x.n + g->step - 1) / g->step, p->vl);
+    g->pitch = g->plane * g->step;
+    int64_t row = g->blocks * g->pitch * p->es, least = reach(g, width);
+    int64_t room = p->mach->l2_bytes / 4, most = room / row < 3 * least ? room / row : 3 * least;
+    g->rows = STAGE_BYTES / row > most ? STAGE_BYTES / row : most;
+    g->rows = g->rows < least ? least : g->rows > g->n_rows ? g->n_rows : g->rows;
+    /* A panel's last vectors reach over their run, the last of all over the end. */
+    g->bytes = align_up(row * g->rows + (g->pitch + 2 * p->vl) * p->es, 64);
+    bool table = p->n_k <= MAX_TABLE && others * g->rows * g->pitch * p->es < INT32_MAX;
+    return (table || g->along_k) && g->bytes <= room + room / 4 && width <= STAGE_STRIPS * p->vl;
+}
+
+/* That a vector may reach into. */
+int con_stage_runs(const ConPlan *p, const Stage *g)
+{
+    return p->vl == 1 ? 1 : (int)((p->vl - 2) / g->x.n_f + 2);
+}
+
+/* Cycles for an element of a panel: the copy. */
+static double copy_cycles(const ConPlan *p, const Stage *g, int width)
+{
+    double vectors = (double)((width + p->vl - 1) / p->vl);
+    if (g->along_k) { /* a load for each row, three shuffles and a store for each k */
+        double used = (double)g->x.n_d / (double)align_up(g->x.n_d, p->vl);
+        return (width * 1.0 + vectors * p->vl * 3) / (width * p->vl * used);
+    }
+    if (con_stage_runs(p, g) > STAGE_RUNS)
+        return 1.5;
+    double crossing = (double)(width - 1) / (double)g->x.n_f, blends = con_stage_runs(p, g) - 1;
+    return (1.5 + vectors * (1 + 0.7 * (crossing > 1 ? blends : crossing))) / width;
+}
+
+/* The same with its part of the rows' values; -1: they are better not computed so. */
+static double stage_cycles(const ConPlan *p, const Side *s, const Stage *g, int width)
+{
+    double load = con_vector_cycles(p, s, g->x.s == 1 ? g->x.f : g->x.d);
+    if (load < 0)
+        return -1;
+    double places = (double)(g->pitch * g->y.n * g->blocks);
+    double packed = (double)(g->x.n_f * g->y.n_f) * (double)p->kc;
+    int64_t window = llabs(g->y.t) * (g->y.n_d - 1) + 1;
+    double again = g->rows < g->n_rows ? 1 + (double)window / (double)g->rows : 1;
+    double one = (4 + load + con_open_bounds(p->k, s)) / p->vl * places / packed * again;
+    return one + copy_cycles(p, g, width);
+}
+
+void con_stage_plan(const ConPlan *p, Side *s, int width)
+{
+    for (int form = 0; form < 4 && p->n_k > 0; form++) {
+        Stage g = {.pairs = 1 + form % 2, .along_k = form >= 2};
+        if (!stage_of(p, s, width, &g))
+            continue;
+        double cycles = stage_cycles(p, s, &g, width);
+        if (cycles < 0 || cycles >= s->pack_cycles)
+            continue;
+        s->pack = PACK_STAGE;
+        s->pack_cycles = cycles;
+        s->stage = g;
+    }
+}
