@@ -158,7 +158,7 @@ int profile_session(const Cli *c, Session *s, int64_t warmup, int64_t n, int64_t
     Recorder r = {.p = to, .arena = a};
     r.ns = NEW_ARRAY(a, double, to->n_steps + 1);
     r.calls = NEW_ARRAY(a, int64_t, to->n_steps + 1);
-    double *ns = NEW_ARRAY(a, double, (int64_t)to->n_steps *n + 1);
+    double *ns = NEW_ARRAY(a, double, to->n_steps + 1);
     Lap *hook = loaded_symbol(s->loaded, arena_printf(a, "%s_lap", program->name));
     *hook = (Lap){lap, &r};
     int st = call_often(s, &r, warmup, n, ns);

@@ -244,6 +244,21 @@ static Kernel *unary_kernel(KOp op, DType t, int64_t n)
 
 typedef VEC(Kernel *) Kernels;
 
+/* y[2j] = x[2j+1], y[2j+1] = x[2j] + x[2j+1], in rows of n pairs. */
+static Kernel *pairs(DType t, int64_t m, int64_t n)
+{
+    Kernel *k = kernel_new(&arena, K_LOOP, "pairs");
+    int y = k_buf(k, t, 2 * m * n, K_OUT), x = k_buf(k, t, 2 * m * n, K_IN);
+    Val i = k_par(k, m), j = k_par(k, n);
+    KAff even = at2(i, 2 * n, j, 2), odd = k_aff_offset(even, 1);
+    Val a = k_load(k, x, even), b = k_load(k, x, odd);
+    k_store(k, y, even, b);
+    k_store(k, y, odd, k_binary(k, KI_ADD, a, b));
+    k_end(k, i);
+    k_finish(k);
+    return k;
+}
+
 static void add(Kernels *s, Kernel *k)
 {
     const char *wrong = kernel_verify(k, &arena);
@@ -265,6 +280,10 @@ static void add_shapes(Kernels *s)
         add(s, total(F64, m * n, KI_MUL));
         add(s, padded(F32, m, n, 3, 1));
         add(s, padded(U8, m, n, 2, 2));
+        add(s, padded(F32, m, 2 * n, 3, 2));
+        add(s, padded(F64, m, 2 * n, 1, 2));
+        for (int t = F32; t <= I64; t++)
+            add(s, pairs((DType)t, m, n));
         add(s, embedding(I32, m, n));
         add(s, pick(n));
         add(s, scatter_add(m, n));

@@ -343,6 +343,36 @@ static Lv load_pairs(Gen *g, const KAccess *a, DType t, Inside in)
     return choose(g, a, t, in.all, x, true);
 }
 
+/* Of every second element from one that is `first` on (0 or n), the lanes that `mask` has; the
+ * elements between are off. */
+static Lv spread_mask(Gen *g, Lv mask, int first)
+{
+    int n = g->width, pick[64];
+    for (int l = 0; l < n; l++)
+        pick[l] = l % 2 == 0 ? (first + l) / 2 : n;
+    Lv none = LLVMConstNull(LLVMTypeOf(mask));
+    return ir_shuffle(g->ir, mask, none, pick, n);
+}
+
+/* Every second element where some lanes are dead: two masked loads, each of n elements. */
+static Lv load_pairs_masked(Gen *g, const KAccess *a, DType t, Inside in)
+{
+    Ir *ir = g->ir;
+    int n = g->width, even[32];
+    for (int l = 0; l < n; l++)
+        even[l] = 2 * l;
+    Lt mem = gen_mem_type(g, t, n);
+    Lv mask = both(g, g->mask, in.lane), part[2];
+    Lv p = safe_address(g, a, in.all, gen_affine(g, &a->at));
+    for (int h = 0; h < 2; h++) {
+        Lv q = ir_off(ir, p, h * n * dtype_bytes(t));
+        part[h] = marked(g, a, load_masked(g, mem, q, dtype_bytes(t), spread_mask(g, mask, h * n)));
+    }
+    Lv x = gen_from_mem(g, t, ir_shuffle(ir, part[0], part[1], even, n));
+    x = choose(g, a, t, in.lane, x, true);
+    return choose(g, a, t, in.all, x, true);
+}
+
 static Lv load_each(Gen *g, const KAccess *a, DType t, Inside in)
 {
     Ir *ir = g->ir;
@@ -373,6 +403,8 @@ Lv gen_load(Gen *g, int32_t access)
         return load_run(g, a, t, in);
     if (stride == 2 && !irregular && !masked && dtype_bytes(t) >= 4 && g->width <= 16)
         return load_pairs(g, a, t, in);
+    if (stride == 2 && !irregular && machine_masks_pairs(g->ir->mach, t, g->width))
+        return load_pairs_masked(g, a, t, in);
     return load_each(g, a, t, in);
 }
 
@@ -395,6 +427,25 @@ static void store_run(Gen *g, const KAccess *a, DType t, Lv x, Lv mask)
     Lt types[] = {LLVMTypeOf(x), g->ir->ptr};
     Lv arg[] = {x, p, ir_int32(g->ir, dtype_bytes(t)), mask};
     ir_intrinsic(g->ir, "llvm.masked.store", types, 2, arg, 4);
+}
+
+/* Every second element: two masked stores, which leave what lies between as it is. */
+static void store_pairs(Gen *g, const KAccess *a, DType t, Lv x, Lv mask)
+{
+    Ir *ir = g->ir;
+    int n = g->width, pick[64];
+    x = gen_to_mem(g, t, x);
+    if (mask == NULL)
+        mask = LLVMConstAllOnes(LLVMVectorType(ir->i1, (unsigned)n));
+    Lv p = address(g, a, gen_affine(g, &a->at));
+    for (int h = 0; h < 2; h++) {
+        for (int l = 0; l < n; l++)
+            pick[l] = (h * n + l) / 2;
+        Lt types[] = {LLVMTypeOf(x), ir->ptr};
+        Lv arg[] = {ir_shuffle(ir, x, x, pick, n), ir_off(ir, p, h * n * dtype_bytes(t)),
+                    ir_int32(ir, dtype_bytes(t)), spread_mask(g, mask, h * n)};
+        ir_intrinsic(ir, "llvm.masked.store", types, 2, arg, 4);
+    }
 }
 
 /* Where a lane that is masked off writes: nobody looks there. */
@@ -428,7 +479,7 @@ void gen_store(Gen *g, int32_t access, Lv x, bool vary)
     bool irregular = gen_irregular(g, &a->at);
     int64_t stride = gen_stride(g, &a->at);
     if (by_lane(g, a))
-        stride = stride == 0 && !irregular ? 1 : 2;
+        stride = stride == 0 && !irregular ? 1 : 3;
     IrIf s = {NULL, NULL};
     if (in.all != NULL)
         s = ir_if(g->ir, in.all);
@@ -438,6 +489,8 @@ void gen_store(Gen *g, int32_t access, Lv x, bool vary)
         x = vary ? x : ir_splat(g->ir, x, g->width);
         if (stride == 1 && !irregular)
             store_run(g, a, t, x, both(g, g->mask, in.lane));
+        else if (stride == 2 && !irregular && machine_masks_pairs(g->ir->mach, t, g->width))
+            store_pairs(g, a, t, x, both(g, g->mask, in.lane));
         else
             store_each(g, a, t, x);
     }

@@ -36,6 +36,13 @@ typedef struct Machine {
 /* fails: NULL, after a report. */
 const Machine *machine_find(Ctx *cx, const TargetOptions *o, Arena *arena);
 
+/* Every second element of memory as one vector of `lanes`: only where masks cost next to nothing.
+ */
+static inline bool machine_masks_pairs(const Machine *m, DType t, int lanes)
+{
+    return m->masked_small && dtype_bytes(t) >= 4 && lanes * dtype_bytes(t) == m->vec_bytes;
+}
+
 static inline bool machine_has(const Machine *m, Feature f)
 {
     return (m->need >> f & 1) != 0;

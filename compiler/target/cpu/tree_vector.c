@@ -51,6 +51,8 @@ static double access_cost(const Cost *c, const KAccess *a, bool store)
         return registers(c, t) * ((store ? 1.5 : 1.0) + bounds + c->masked);
     if (stride == 2 && !store && !c->masked && a->n_bounds == 0 && dtype_bytes(t) >= 4)
         return registers(c, t) * (4 + bounds);
+    if (stride == 2 && machine_masks_pairs(c->m, t, c->width))
+        return 6 + bounds;
     return 2.5 * each;
 }
 
