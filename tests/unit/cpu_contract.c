@@ -89,6 +89,22 @@ static void add_staged(Kernels *s)
     }
 }
 
+/* Lines a little shorter than some vectors, or as long: few output channels, so that columns are
+ * read where they are staged; of these, windows with steps, dilated ones, and k in blocks. */
+static void add_direct(Kernels *s)
+{
+    static const int64_t size[] = {7, 8, 13, 14, 15, 16, 28, 29, 30, 31, 32, 47};
+    for (int i = 0; i < 12; i++) {
+        Conv c = {2 + i % 3, i % 4 == 3 ? 90 : 3, 4 + i % 5, size[i], 3 + i % 2 * 2, 1, 1,
+                  1 + i % 2};
+        add(s, make_conv_forward(&arena, &c, i % 2 == 1));
+        add(s, make_conv_data(&arena, &c));
+        add(s, make_conv_chain(&arena, &c));
+        Conv half = {2, 5, 4, 2 * size[i] + i % 2, 3, 2, 1, 1};
+        add(s, make_conv_forward(&arena, &half, false));
+    }
+}
+
 /* Pictures so narrow that a vector reaches over several lines of them, and over pictures. */
 static void add_narrow(Kernels *s)
 {
@@ -128,6 +144,12 @@ START_TEST(staged)
 }
 END_TEST
 
+START_TEST(direct)
+{
+    check_all("native", add_direct);
+}
+END_TEST
+
 START_TEST(narrow)
 {
     check_all("native", add_narrow);
@@ -147,6 +169,7 @@ Suite *suite_cpu_contract(void)
     tcase_add_test(t, blocked);
     tcase_add_test(t, convolutions);
     tcase_add_test(t, staged);
+    tcase_add_test(t, direct);
     tcase_add_test(t, narrow);
     suite_add_tcase(s, t);
     return s;

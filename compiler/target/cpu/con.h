@@ -5,7 +5,9 @@
  * registers while k runs; columns lie along the lanes. Rows are m and columns n,
  * or the other way round where that stores or packs better (a*b = b*a, so bits are
  * the same). An operand is read in place where its addresses are regular, else it
- * is packed, through its access function, into panels: [k][mr] and [k][nr].
+ * is packed, through its access function, into panels: [k][mr] and [k][nr]. Columns that a
+ * window slides over may instead be read where their rows are staged (con_stage.c): then
+ * each line of them is padded to whole vectors, and lanes of padding are not stored.
  *
  *     for a block of columns, a block of rows
  *         for a block of k            accumulators rest in scratch between them
@@ -97,6 +99,9 @@ typedef struct ConPlan {
     int64_t leaf, kc;  /* k falls into leaves, those into blocks of kc */
     int64_t mc, nc;    /* panels of a block of rows, of columns */
     bool split_cols;   /* threads share panels of columns, else of rows */
+    bool direct;       /* columns are read where they are staged: */
+    int64_t line;      /* ... n_cols counts lines of so many, ... */
+    int64_t padded;    /* ... which take so many each */
     bool sums, chains; /* per-tile storage of sums of leaves; of unfinished chains */
     int64_t a_at, b_at, t_at, s_at, scratch; /* offsets in lane scratch */
     int64_t n_units;
@@ -117,9 +122,18 @@ enum { STAGE_STRIPS = 16, STAGE_RUNS = 6 }; /* vectors of a panel; runs that one
  * staged rows than packed as s->pack says; if so, says PACK_STAGE. */
 void con_stage_plan(const ConPlan *p, Side *s, int width);
 int con_stage_runs(const ConPlan *p, const Stage *g); /* that a vector may reach into */
+/* For a tile that reads staged rows, `width` columns of them: fills in s->stage, pack_cycles.
+ * fails: false, where there is no window. */
+bool con_stage_direct_plan(const ConPlan *p, Side *s, int width);
 /* con_stage.c: nothing is staged; before panels are packed from the lowest free index up. */
 void con_stage_reset(Con *c, Side *s);
 void con_stage_pack(Con *c, Side *s, int width, Lv r0, Lv count, Lv k0, Lv kn, Lv dst);
+/* Of a direct plan: stages what the columns [col0, col0 + cols), padded ones among them, need
+ * of these k. Puts the nv vectors' addresses for k = 0 of the table into to[]; gives the table
+ * of distances from them, i32 by k from k0 on. */
+Lv con_stage_direct(Con *c, Side *s, Lv col0, Lv cols, Lv k0, Lv kn, Lv to);
+/* The column that a padded one is, where it is no padding, and its place in the line. */
+Lv con_line(Con *c, Lv padded, Lv *in_line);
 /* con_plan.c: cycles of a section's loads and arithmetic for vl lanes along `lane`, -1
  * where an index that moves with it makes each element a chase (lane 0: of one element alone);
  * bounds that can fail. */
@@ -137,7 +151,8 @@ void con_pack(Con *c, Side *s, int width, Lv r0, Lv count, Lv k0, Lv kn, Lv dst)
 /* Address of element (r, k) of a plain side. */
 Lv con_address(Con *c, Side *s, Lv r, Lv k);
 /* con_tile.c: the function  void (ptr a, ptr b, ptr c, i64 k, i1 resume)  with
- * c[rows][nr] (+)= a * b, strides in elements. */
+ * c[rows][nr] (+)= a * b, strides in elements. Of a direct plan b has the addresses of the nv
+ * vectors, and a last argument, ptr, has the distance of each k from there. */
 Lv con_tile(Ir *ir, const ConPlan *p, int rows, int64_t a_row, int64_t a_k, int64_t b_k);
 /* con_out.c: the epilogue of one tile. */
 void con_epilogue(Con *c, Lv tile, Lv row0, Lv rows, Lv col0, Lv cols);

@@ -74,20 +74,28 @@ static void emit_each(Con *c, const Out *o, Lv count)
     ir_loop_end(ir, &j);
 }
 
-static void emit_group(Con *c, const Out *o, Lv cols)
+static void emit_group(Con *c, const Out *of, Lv cols)
 {
     Ir *ir = c->ir;
-    const Walk *w = &c->p->out_cols;
+    const ConPlan *p = c->p;
+    const Walk *w = &p->out_cols;
+    Out group = *of, *o = &group;
     Lv rest = LLVMBuildSub(ir->b, cols, o->col, ""), width = ir_int(ir, o->width);
+    Lv in_line, first = ir_add(ir, o->col0, o->col);
+    if (p->direct) { /* the rest of its line; the tile's columns count padding */
+        first = con_line(c, first, &in_line);
+        o->col0 = LLVMBuildSub(ir->b, first, o->col, "");
+        rest = LLVMBuildSub(ir->b, ir_int(ir, p->line), in_line, "");
+    }
     Lv count = ir_min(ir, rest, width), digit[K_MAX_DIMS];
-    walk_decode(w, ir, ir_add(ir, o->col0, o->col), digit);
+    walk_decode(w, ir, first, digit);
     IrIf run = {NULL, NULL}, full;
-    bool broken = w->run != w->total;
+    bool broken = p->direct ? w->run % p->line != 0 : w->run != w->total;
     if (broken) {
         Lv end = ir_add(ir, digit[w->n - 1], count);
         run = ir_if(ir, LLVMBuildICmp(ir->b, LLVMIntSLE, end, ir_int(ir, w->run), ""));
     }
-    if (c->p->n_cols % o->width == 0) {
+    if ((p->direct ? p->line : p->n_cols) % o->width == 0) {
         emit_lanes(c, o, digit, NULL);
     } else {
         full = ir_if(ir, LLVMBuildICmp(ir->b, LLVMIntSGE, rest, width, ""));
@@ -107,7 +115,8 @@ void con_epilogue(Con *c, Lv tile, Lv row0, Lv rows, Lv col0, Lv cols)
 {
     Ir *ir = c->ir;
     const ConPlan *p = c->p;
-    Out o = {tile, row0, rows, col0, ir_int(ir, 0), p->nv % 2 == 0 ? 2 * p->vl : p->vl};
+    bool wide = p->nv % 2 == 0 && (!p->direct || p->padded % (2 * p->vl) == 0);
+    Out o = {tile, row0, rows, col0, ir_int(ir, 0), wide ? 2 * p->vl : p->vl};
     if (o.width == p->nr) {
         emit_group(c, &o, cols);
         return;

@@ -193,6 +193,8 @@ static double tile_cycles(const ConPlan *p, int64_t kc)
 {
     double unit = p->mach->fma ? 0.5 : 1.0;
     double cycles = larger(p->mr * p->nv * unit, (p->mr + p->nv) * 0.5);
+    if (p->direct) /* vectors that lie across two lines of the cache, distances */
+        return larger(larger(cycles, (p->mr + 1) * 0.5 + p->nv * 1.5), 4.4);
     if (p->nr * kc * p->es > p->mach->l1_bytes * 4 / 5)
         cycles = larger(cycles, p->nr * p->es / 20.0);
     return larger(cycles, 4.4);
@@ -316,7 +318,21 @@ static void orient(ConPlan *p, bool swap)
     p->n_cols = p->cols.free.total;
 }
 
-static void consider(ConPlan *best, ConPlan p, bool swap, int nv)
+/* Columns are those of lines that are padded to whole vectors. */
+static bool make_direct(ConPlan *p)
+{
+    Side *s = &p->cols;
+    if (s->plain || !con_stage_direct_plan(p, s, p->nr))
+        return false;
+    p->line = s->stage.x.n_f;
+    p->padded = align_up(p->line, p->vl);
+    s->pack_cycles *= (double)p->line / (double)p->padded;
+    p->n_cols = p->n_cols / p->line * p->padded;
+    p->col_panels = ceil_div(p->n_cols, p->nr);
+    return true;
+}
+
+static void consider(ConPlan *best, ConPlan p, bool swap, int nv, bool direct)
 {
     orient(&p, swap);
     p.nv = nv;
@@ -326,10 +342,14 @@ static void consider(ConPlan *best, ConPlan p, bool swap, int nv)
     choose_pack(&p, &p.rows, p.mr);
     choose_pack(&p, &p.cols, p.nr);
     choose_in_place(&p);
+    p.direct = direct;
+    p.cols.in_place &= !direct;
     cut_k(&p);
     if (!p.rows.in_place)
         con_stage_plan(&p, &p.rows, p.mr);
-    if (!p.cols.in_place)
+    if (direct && !make_direct(&p))
+        return;
+    if (!direct && !p.cols.in_place)
         con_stage_plan(&p, &p.cols, p.nr);
     p.cycles = plan_cycles(&p);
     if (best->cycles < 0 || p.cycles < best->cycles)
@@ -369,7 +389,7 @@ static void lay_out(ConPlan *p)
     if (!p->rows.in_place)
         at += align_up((p->mc * p->kc + slack) * p->mr * p->es + 64, 64);
     p->b_at = at;
-    if (!p->cols.in_place || p->n_cols % p->nr != 0)
+    if (!p->direct && (!p->cols.in_place || p->n_cols % p->nr != 0))
         at += align_up((p->kc + slack) * p->nr * p->es, 64);
     at += stage_at(&p->rows, at);
     at += stage_at(&p->cols, at);
@@ -397,7 +417,8 @@ void con_plan(ConPlan *p, const Kernel *k, const Machine *m, Arena *arena)
     *p = try;
     for (int swap = 0; swap < 2; swap++)
         for (int v = 0; v < 7; v++)
-            consider(p, try, swap == 1, vectors[v]);
+            for (int direct = 0; direct < 2; direct++)
+                consider(p, try, swap == 1, vectors[v], direct == 1);
     assert(p->cycles >= 0);
     cut_blocks(p);
     lay_out(p);

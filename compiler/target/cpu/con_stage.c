@@ -343,22 +343,54 @@ static void copy_transposed(Con *c, const Side *s, int width, Lv base, Lv r0, Lv
     ir_loop_end(ir, &l);
 }
 
-void con_stage_pack(Con *c, Side *s, int width, Lv r0, Lv count, Lv k0, Lv kn, Lv dst)
+/* Stages what the free indices [first, last] need of these k; gives where row `from`, the first
+ * of those that are staged, would be for block 0. */
+static Lv staged(Con *c, Side *s, Lv first, Lv last, Lv k0, Lv kn, Lv *from)
 {
     Ir *ir = c->ir;
-    const ConPlan *p = c->p;
     const Stage *g = &s->stage;
     Lv window = ir_int(ir, g->x.n_d * g->y.n_d), none;
     Lv block = LLVMBuildUDiv(ir->b, k0, window, "");
     Lv last_k = ir_add(ir, ir_add(ir, k0, kn), ir_int(ir, -1));
     Lv end = ir_add(ir, LLVMBuildUDiv(ir->b, last_k, window, ""), ir_int(ir, 1));
-    Lv first = row_of_free(c, s, r0, &none);
-    Lv last = row_of_free(c, s, ir_add(ir, ir_add(ir, r0, count), ir_int(ir, -1)), &none);
-    last = ir_add(ir, last, ir_int(ir, llabs(g->y.t) * (g->y.n_d - 1) + 1));
-    Lv from = ensure(c, s, first, last, block, end);
-    int64_t block_bytes = g->rows * g->pitch * p->es;
+    Lv low = row_of_free(c, s, first, &none), high = row_of_free(c, s, last, &none);
+    high = ir_add(ir, high, ir_int(ir, llabs(g->y.t) * (g->y.n_d - 1) + 1));
+    *from = ensure(c, s, low, high, block, end);
+    int64_t block_bytes = g->rows * g->pitch * c->p->es;
     Lv back = LLVMBuildNeg(ir->b, ir_mul(ir, block, block_bytes), "");
-    Lv base = ir_at_byte(ir, ir_off(ir, c->scratch, g->at), back);
+    return ir_at_byte(ir, ir_off(ir, c->scratch, g->at), back);
+}
+
+Lv con_line(Con *c, Lv padded, Lv *in_line)
+{
+    Ir *ir = c->ir;
+    Lv n = ir_int(ir, c->p->padded), line = LLVMBuildUDiv(ir->b, padded, n, "");
+    *in_line = LLVMBuildSub(ir->b, padded, ir_mul(ir, line, c->p->padded), "");
+    return ir_add(ir, ir_mul(ir, line, c->p->line), *in_line);
+}
+
+Lv con_stage_direct(Con *c, Side *s, Lv col0, Lv cols, Lv k0, Lv kn, Lv to)
+{
+    Ir *ir = c->ir;
+    const ConPlan *p = c->p;
+    Lv none, from, in_run, end = ir_add(ir, ir_add(ir, col0, cols), ir_int(ir, -p->vl));
+    Lv base = staged(c, s, con_line(c, col0, &none), con_line(c, end, &none), k0, kn, &from);
+    for (int v = 0; v < p->nv; v++) {
+        Lv at = ir_min(ir, ir_add(ir, col0, ir_int(ir, v * p->vl)), end); /* it must exist */
+        Lv row = row_of_free(c, s, con_line(c, at, &none), &in_run);
+        Lv place = ir_at_byte(ir, base, place_bytes(c, s, row, in_run, from));
+        ir_store(ir, place, ir_off(ir, to, v * 8), 8);
+    }
+    return ir_at_byte(ir, distances(c, s), ir_mul(ir, k0, 4));
+}
+
+void con_stage_pack(Con *c, Side *s, int width, Lv r0, Lv count, Lv k0, Lv kn, Lv dst)
+{
+    Ir *ir = c->ir;
+    const ConPlan *p = c->p;
+    const Stage *g = &s->stage;
+    Lv last = ir_add(ir, ir_add(ir, r0, count), ir_int(ir, -1)), from;
+    Lv base = staged(c, s, r0, last, k0, kn, &from);
     if (g->along_k) {
         copy_transposed(c, s, width, base, r0, count, from, k0, kn, dst);
         return;

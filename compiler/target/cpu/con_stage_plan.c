@@ -105,8 +105,8 @@ static double copy_cycles(const ConPlan *p, const Stage *g, int width)
     return (1.5 + vectors * (1 + 0.7 * (crossing > 1 ? blends : crossing))) / width;
 }
 
-/* The same with its part of the rows' values; -1: they are better not computed so. */
-static double stage_cycles(const ConPlan *p, const Side *s, const Stage *g, int width)
+/* A panel's part of the rows' values, for each element; -1: they are better not computed so. */
+static double value_cycles(const ConPlan *p, const Side *s, const Stage *g)
 {
     double load = con_vector_cycles(p, s, g->x.s == 1 ? g->x.f : g->x.d);
     if (load < 0)
@@ -115,8 +115,7 @@ static double stage_cycles(const ConPlan *p, const Side *s, const Stage *g, int 
     double packed = (double)(g->x.n_f * g->y.n_f) * (double)p->kc;
     int64_t window = llabs(g->y.t) * (g->y.n_d - 1) + 1;
     double again = g->rows < g->n_rows ? 1 + (double)window / (double)g->rows : 1;
-    double one = (4 + load + con_open_bounds(p->k, s)) / p->vl * places / packed * again;
-    return one + copy_cycles(p, g, width);
+    return (4 + load + con_open_bounds(p->k, s)) / p->vl * places / packed * again;
 }
 
 void con_stage_plan(const ConPlan *p, Side *s, int width)
@@ -125,11 +124,27 @@ void con_stage_plan(const ConPlan *p, Side *s, int width)
         Stage g = {.pairs = 1 + form % 2, .along_k = form >= 2};
         if (!stage_of(p, s, width, &g))
             continue;
-        double cycles = stage_cycles(p, s, &g, width);
-        if (cycles < 0 || cycles >= s->pack_cycles)
+        double values = value_cycles(p, s, &g), cycles = values + copy_cycles(p, &g, width);
+        if (values < 0 || cycles >= s->pack_cycles)
             continue;
         s->pack = PACK_STAGE;
         s->pack_cycles = cycles;
         s->stage = g;
     }
+}
+
+bool con_stage_direct_plan(const ConPlan *p, Side *s, int width)
+{
+    bool found = false;
+    for (int pairs = 1; pairs <= 2 && p->n_k > 0; pairs++) {
+        Stage g = {.pairs = pairs};
+        double cycles = stage_of(p, s, width, &g) ? value_cycles(p, s, &g) : -1;
+        if (cycles < 0 || (found && cycles >= s->pack_cycles))
+            continue;
+        found = true;
+        s->pack = PACK_STAGE;
+        s->pack_cycles = cycles;
+        s->stage = g;
+    }
+    return found;
 }

@@ -7,7 +7,8 @@ typedef struct Tile {
     int rows;
     int64_t a_row, a_k, b_k;
     Lt vec;
-    Lv a, b, c;
+    Lv a, b, c;  /* direct: b is the table, ... */
+    Lv base[16]; /* ... and these are the vectors' addresses */
     Lv acc[32][16];
 } Tile;
 
@@ -37,14 +38,28 @@ static void load_or_zero(Tile *t, Lv resume)
         }
 }
 
+/* The nv vectors of b of one k. */
+static void load_columns(Tile *t, Lv b, Lv *row)
+{
+    Ir *ir = t->ir;
+    const ConPlan *p = t->p;
+    Lv distance = NULL;
+    if (p->direct)
+        distance = LLVMBuildSExt(ir->b, ir_load(ir, ir->i32, b, 4), ir->i64, "");
+    for (int v = 0; v < p->nv; v++) {
+        Lv at = p->direct ? ir_at_byte(ir, t->base[v], distance)
+                          : ir_off(ir, b, (int64_t)v * p->vl * p->es);
+        row[v] = ir_load(ir, t->vec, at, p->es);
+    }
+}
+
 /* One k: nv vectors of b, and each row's element of a in all lanes. */
 static void step(Tile *t, Lv a, Lv b)
 {
     Ir *ir = t->ir;
     const ConPlan *p = t->p;
     Lv row[16];
-    for (int v = 0; v < p->nv; v++)
-        row[v] = ir_load(ir, t->vec, ir_off(ir, b, (int64_t)v * p->vl * p->es), p->es);
+    load_columns(t, b, row);
     Lt elem = p->type == F64 ? ir->f64 : ir->f32;
     for (int i = 0; i < t->rows; i++) {
         Lv x = ir_load(ir, elem, ir_off(ir, a, i * t->a_row * p->es), p->es);
@@ -79,7 +94,8 @@ static void chain(Tile *t, Lv k)
             t->acc[i][v] = phi[i][v];
         }
     step(t, a, b);
-    Lv next_a = ir_off(ir, a, t->a_k * t->p->es), next_b = ir_off(ir, b, t->b_k * t->p->es);
+    int64_t b_step = t->p->direct ? 4 : t->b_k * t->p->es;
+    Lv next_a = ir_off(ir, a, t->a_k * t->p->es), next_b = ir_off(ir, b, b_step);
     Lv next = ir_add(ir, left, ir_int(ir, -1));
     LLVMAddIncoming(a, &next_a, &head, 1);
     LLVMAddIncoming(b, &next_b, &head, 1);
@@ -93,16 +109,16 @@ static void chain(Tile *t, Lv k)
 
 Lv con_tile(Ir *ir, const ConPlan *p, int rows, int64_t a_row, int64_t a_k, int64_t b_k)
 {
-    const char *name =
-        arena_printf(ir->arena, "gradc.tile.%s.%dx%d.a%lld.%lld.b%lld", dtype_name(p->type), rows,
-                     p->nr, (long long)a_row, (long long)a_k, (long long)b_k);
+    const char *name = arena_printf(ir->arena, "gradc.tile.%s.%dx%d.a%lld.%lld.%s%lld",
+                                    dtype_name(p->type), rows, p->nr, (long long)a_row,
+                                    (long long)a_k, p->direct ? "direct" : "b", (long long)b_k);
     Lv fn = LLVMGetNamedFunction(ir->m, name);
     if (fn != NULL)
         return fn;
     Lb here = ir_here(ir);
     Lv outer = ir->fn;
-    const Lt arg[] = {ir->ptr, ir->ptr, ir->ptr, ir->i64, ir->i1};
-    fn = ir_function(ir, name, ir->none, arg, 5);
+    const Lt arg[] = {ir->ptr, ir->ptr, ir->ptr, ir->i64, ir->i1, ir->ptr};
+    fn = ir_function(ir, name, ir->none, arg, p->direct ? 6 : 5);
     ir_use_target(ir, fn);
     Tile t = {.ir = ir,
               .p = p,
@@ -112,8 +128,10 @@ Lv con_tile(Ir *ir, const ConPlan *p, int rows, int64_t a_row, int64_t a_k, int6
               .b_k = b_k,
               .vec = ir_vec(p->type == F64 ? ir->f64 : ir->f32, p->vl),
               .a = LLVMGetParam(fn, 0),
-              .b = LLVMGetParam(fn, 1),
+              .b = LLVMGetParam(fn, p->direct ? 5 : 1),
               .c = LLVMGetParam(fn, 2)};
+    for (int v = 0; p->direct && v < p->nv; v++)
+        t.base[v] = ir_load(ir, ir->ptr, ir_off(ir, LLVMGetParam(fn, 1), v * 8), 8);
     load_or_zero(&t, LLVMGetParam(fn, 4));
     chain(&t, LLVMGetParam(fn, 3));
     for (int i = 0; i < rows; i++)

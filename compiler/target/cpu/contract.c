@@ -9,6 +9,7 @@ typedef struct Range {
 typedef struct Place {
     Lv k0, kn, resume, fold, first_leaf, last; /* i1: resume..last */
     Lv row_from, col_from;                     /* first panels of the blocks */
+    Lv table;                                  /* of a direct plan: con_stage_direct() */
 } Place;
 
 static Lv less(Con *c, Lv x, Lv y)
@@ -60,9 +61,11 @@ static void call_tile(Con *c, int rows, bool packed_b, Lv a, Lv b, Lv t, const P
     const ConPlan *p = c->p;
     bool in_place = p->rows.in_place;
     Lv fn = con_tile(c->ir, p, rows, in_place ? p->rows.rs : 1, in_place ? p->rows.ks : p->mr,
-                     packed_b ? p->nr : p->cols.ks);
-    Lv arg[] = {a, b, t, at->kn, at->resume};
-    ir_call(c->ir, fn, arg, 5);
+                     p->direct  ? 0
+                     : packed_b ? p->nr
+                                : p->cols.ks);
+    Lv arg[] = {a, b, t, at->kn, at->resume, at->table};
+    ir_call(c->ir, fn, arg, p->direct ? 6 : 5);
 }
 
 /* The sum over no k at all. */
@@ -169,6 +172,13 @@ static void column_panel(Con *c, Range rows, Lv panel, const Place *at)
     Ir *ir = c->ir;
     ConPlan *p = c->p;
     Lv cols, col0 = col_of(c, panel, &cols), packed = scratch_at(c, p->b_at);
+    if (p->direct) {
+        Place staged = *at;
+        Lv base = ir_slot(ir, LLVMArrayType(ir->ptr, (unsigned)p->nv), 8);
+        staged.table = con_stage_direct(c, &p->cols, col0, cols, at->k0, at->kn, base);
+        rows_of_tiles(c, rows, panel, base, false, &staged);
+        return;
+    }
     bool both = p->cols.in_place && p->n_cols % p->nr != 0;
     IrIf f = {NULL, NULL};
     if (both)
