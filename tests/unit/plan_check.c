@@ -460,13 +460,6 @@ static void updates_twice(Plan *p)
     p->step[BACK].run = 1;
 }
 
-static void runs_again_after_the_update(Plan *p)
-{
-    p->step[CHECK].guarded = true;
-    p->step[UPDATE] = p->step[EMBED];
-    p->step[UPDATE].run = 1;
-}
-
 /* B and C lie in a part that may keep `bytes`; the reverse pass begins with AGAIN. */
 static void has_part(Plan *p, int64_t bytes)
 {
@@ -576,7 +569,6 @@ static const struct Broken {
     BROKEN(state_written_twice, "step 7 stores both `b` and `w` in one place"),
     BROKEN(runs_again_after_a_change, "step 5 reads `w`, which step 4 has changed"),
     BROKEN(updates_twice, "step 5 stores `w`, which step 4 has changed"),
-    BROKEN(runs_again_after_the_update, "step 7 runs again after the update has begun with step 6"),
     BROKEN(part_keeps_too_much, "part 0 keeps 1536 bytes, and may keep 1535"),
     BROKEN(part_keeps_more_than_it_says, "part 0 is said to keep 1024 bytes, and keeps 1536"),
 #undef BROKEN
