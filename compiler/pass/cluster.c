@@ -53,9 +53,13 @@ static void build_init(Build *b, Ctx *cx, Clusters *c)
     b->contracts = NEW_ARRAY(c->arena, int32_t, n);
     b->expanded = NEW_ARRAY(c->arena, bool, n);
     b->guarded = NEW_ARRAY(c->arena, bool, n);
+    b->assigned = NEW_ARRAY(c->arena, bool, n);
     b->forced = NEW_ARRAY(c->arena, bool, n);
     b->alone = NEW_ARRAY(c->arena, bool, n);
     b->reader = NEW_ARRAY(c->arena, Ref, n);
+    for (int i = 0; i < c->g->root.n; i++)
+        if (c->g->root.at[i].kind == ROOT_ASSIGN)
+            b->assigned[c->g->root.at[i].ref] = true;
     count_reads(b);
     find_guarded(b);
     force_kept(b);
@@ -106,9 +110,8 @@ Clusters *cluster(Ctx *cx, const Graph *g, const Caps *caps, Arena *arena)
     cluster_bodies(cx, c);
     if (defer_overwrites(&b))
         lower_again(&b);
-    bool *done;
-    while (!order_groups(&b, &done)) {
-        defer_slots(&b, done);
+    for (int wrong = order_groups(&b); wrong >= 0; wrong = order_groups(&b)) {
+        defer_group(&b, wrong);
         lower_again(&b);
     }
     c->scratch = NULL;

@@ -13,6 +13,7 @@ typedef struct Build {
     int32_t *contracts; /* contractions that read it */
     bool *expanded;     /* read many times by one reader */
     bool *guarded;      /* only guarded assignments depend on it */
+    bool *assigned;     /* it is a new value of pinned storage */
     bool *forced;       /* must be stored, found by a failed kernel */
     bool *alone;        /* joins no other group, likewise */
     Ref *reader;        /* the only node that reads it, or NONE */
@@ -51,12 +52,11 @@ void copy_group(Build *b, Ref r, int32_t slot, bool guarded);
 
 /* ---- cluster_order.c ------------------------------------------------------ */
 
-/* gives: c->order, and by group whether it is in it. false: groups overwrite what others
- * still read, in a circle. */
-bool order_groups(Build *b, bool **finished);
-/* Groups that overwrite what the others still read, each the other's: one of them keeps
- * its results apart, and copies them when all have been read. */
-void defer_slots(Build *b, const bool *done);
+/* gives: c->order. -1, or, where groups overwrite what others still read, in a circle, one
+ * that has to keep its results apart. */
+int order_groups(Build *b);
+/* The group keeps its results apart, and copies put them into their slots. */
+void defer_group(Build *b, int at);
 /* Likewise every group whose own kernel overwrites what it still reads. True if any:
  * their kernels have to be made again. */
 bool defer_overwrites(Build *b);

@@ -312,6 +312,14 @@ static bool comes_too_early(const Build *b, Ref r, const Group *gr)
     return late && gr->anchor < b->g->n_primal;
 }
 
+/* The group computes a number that others may read, too, and r a new value of pinned storage:
+ * that waits until the old one has been read, and they wait for the number. */
+static bool holds_up(const Build *b, Ref r, const Group *gr)
+{
+    return b->assigned[r] && type_elems(type_of(b->g, r)) > 1 &&
+           type_elems(type_of(b->g, gr->main)) == 1;
+}
+
 /* The latest group that r reads and may join, or -1. */
 static int find_host(Build *b, Ref r)
 {
@@ -324,7 +332,7 @@ static int find_host(Build *b, Ref r)
         if (i < 0 || i <= best)
             continue;
         Group *gr = &b->c->group.at[i];
-        if (gr->guarded != b->guarded[r] || comes_too_early(b, r, gr))
+        if (gr->guarded != b->guarded[r] || comes_too_early(b, r, gr) || holds_up(b, r, gr))
             continue;
         bool may = gr->kind == GROUP_LOOP       ? joins_rows(b, r, gr, t)
                    : gr->kind == GROUP_CONTRACT ? joins_epilogue(b, r, gr, t)
@@ -369,15 +377,11 @@ void make_groups(Build *b)
     const Graph *g = b->g;
     Clusters *c = b->c;
     int32_t *seen = NEW_ARRAY(c->arena, int32_t, g->node.n);
-    bool *assigned = NEW_ARRAY(c->arena, bool, g->node.n);
-    for (int i = 0; i < g->root.n; i++)
-        if (g->root.at[i].kind == ROOT_ASSIGN)
-            assigned[g->root.at[i].ref] = true;
     for (Ref r = 1; r < (Ref)g->node.n; r++)
         c->group_of[r] = -1;
     for (Ref r = 1; r < (Ref)g->node.n; r++) {
         bool scan = optab[op_of(g, r)]->kind == OP_SCAN;
-        if (!c->stored[r] && !scan && !assigned[r])
+        if (!c->stored[r] && !scan && !b->assigned[r])
             continue;
         if (!ref_is_source(g, r))
             collect_leaves(b, r, r, seen);

@@ -1,20 +1,23 @@
 /* In which order groups run: what is read is written before, and what is overwritten has
- * been read. */
+ * been read. New values of pinned storage are written as soon as they can be: what they are
+ * made of is not kept any longer. */
 #include "cluster_build.h"
 
 #include <assert.h>
+#include <string.h>
 
 typedef struct Edge {
     int from, to;
+    bool overwrites; /* `to` writes over what `from` reads */
 } Edge;
 
 typedef struct Edges {
     VEC(Edge) e;
 } Edges;
 
-static void add_edge(Build *b, Edges *es, int from, int to)
+static void add_edge(Build *b, Edges *es, int from, int to, bool overwrites)
 {
-    Edge e = {from, to};
+    Edge e = {from, to, overwrites};
     if (from >= 0 && to >= 0 && from != to)
         vec_push(b->c->arena, &es->e, e);
 }
@@ -23,9 +26,9 @@ static void add_edge(Build *b, Edges *es, int from, int to)
  * overwrites it (`writer`, by slot). */
 static void add_read(Build *b, Edges *es, const int *writer, Ref r, int reader)
 {
-    add_edge(b, es, b->c->group_of[r], reader);
+    add_edge(b, es, b->c->group_of[r], reader, false);
     if (op_of(b->g, r) == OP_slot)
-        add_edge(b, es, reader, writer[attr(b->g, r, 0)->i]);
+        add_edge(b, es, reader, writer[attr(b->g, r, 0)->i], true);
 }
 
 static int slots_end(const Build *b)
@@ -62,50 +65,182 @@ static void edges_of(Build *b, Edges *es)
     }
 }
 
-/* Kahn's algorithm; among what is ready, unguarded groups first, then the oldest. */
-bool order_groups(Build *b, bool **finished)
+/* ---- what runs early -------------------------------------------------------------- */
+
+static bool is_scalar(const Build *b, Ref r)
+{
+    return type_elems(type_of(b->g, r)) == 1;
+}
+
+/* It leaves no bytes behind: all that it computes goes to slots. */
+static bool only_updates(const Group *gr)
+{
+    for (int i = 0; i < gr->out.n; i++)
+        if (gr->out.at[i].slot < 0)
+            return false;
+    return gr->out.n > 0 && gr->kind != GROUP_SCAN;
+}
+
+/* It computes nothing but numbers. */
+static bool only_scalars(const Build *b, const Group *gr)
+{
+    for (int i = 0; i < gr->out.n; i++)
+        if (!is_scalar(b, gr->out.at[i].ref))
+            return false;
+    return gr->kind != GROUP_SCAN;
+}
+
+/* Of what it computes, something is read after the last step. */
+static bool is_asked_for(const Build *b, const Group *gr)
+{
+    for (int i = 0; i < gr->out.n; i++)
+        for (int j = 0; j < b->g->root.n; j++)
+            if (b->g->root.at[j].ref == gr->out.at[i].ref && b->g->root.at[j].kind != ROOT_ASSIGN)
+                return true;
+    return false;
+}
+
+/* What the model offloads comes in before anything that lasts is changed, for a transfer may
+ * fail: the later that is, the better. */
+static bool offloads(const Graph *g)
+{
+    for (Ref r = 1; r < (Ref)g->node.n; r++) {
+        const Origin *o = node(g, r)->origin;
+        if (o != NULL && o->memory == MEMORY_OFFLOAD)
+            return true;
+    }
+    return false;
+}
+
+/* By group: an update, or a number that only updates read. Neither takes bytes that count, and
+ * what it reads is there already, so that no step has more bytes live if it runs sooner. */
+static bool *find_early(const Build *b, const Edges *es)
+{
+    const Clusters *c = b->c;
+    int n = c->group.n;
+    bool *early = NEW_ARRAY(c->arena, bool, n), *other = NEW_ARRAY(c->arena, bool, n);
+    if (offloads(b->g))
+        return early;
+    for (int i = 0; i < n; i++)
+        early[i] = only_updates(&c->group.at[i]);
+    for (bool more = true; more;) {
+        memset(other, 0, sizeof *other * (size_t)n);
+        for (int i = 0; i < es->e.n; i++)
+            if (!es->e.at[i].overwrites && !early[es->e.at[i].to])
+                other[es->e.at[i].from] = true;
+        more = false;
+        for (int i = 0; i < n; i++)
+            if (!early[i] && !other[i] && only_scalars(b, &c->group.at[i]) &&
+                !is_asked_for(b, &c->group.at[i]))
+                early[i] = more = true;
+    }
+    return early;
+}
+
+/* ---- the order -------------------------------------------------------------------- */
+
+typedef struct Order {
+    Clusters *c;
+    int *wait;       /* by group: so many run before, and have not run */
+    int *first, *to; /* by group f: to[first[f] .. first[f + 1]) wait for it */
+    bool *done, *early;
+    bool guarded; /* guarded groups may run */
+} Order;
+
+static Order order_init(Build *b, const Edges *es)
+{
+    Clusters *c = b->c;
+    int n = c->group.n, *fill = NEW_ARRAY(c->arena, int, n);
+    Order o = {.c = c, .early = find_early(b, es)};
+    o.wait = NEW_ARRAY(c->arena, int, n);
+    o.first = NEW_ARRAY(c->arena, int, n + 1);
+    o.to = NEW_ARRAY(c->arena, int, es->e.n);
+    o.done = NEW_ARRAY(c->arena, bool, n);
+    for (int i = 0; i < es->e.n; i++) {
+        o.wait[es->e.at[i].to]++;
+        o.first[es->e.at[i].from + 1]++;
+    }
+    for (int i = 0; i < n; i++)
+        o.first[i + 1] += o.first[i];
+    for (int i = 0; i < es->e.n; i++) {
+        int f = es->e.at[i].from;
+        o.to[o.first[f] + fill[f]++] = es->e.at[i].to;
+    }
+    return o;
+}
+
+static bool may_run(const Order *o, int i)
+{
+    return !o->done[i] && o->wait[i] == 0 && (o->guarded || !o->c->group.at[i].guarded);
+}
+
+/* The group, and then those that it makes ready and that run early: in the order itself they
+ * wait for their turn. */
+static void run_group(Order *o, int at)
+{
+    Clusters *c = o->c;
+    int next = c->order.n;
+    vec_push(c->arena, &c->order, at);
+    o->done[at] = true;
+    for (; next < c->order.n; next++) {
+        int i = c->order.at[next];
+        for (int j = o->first[i]; j < o->first[i + 1]; j++) {
+            o->wait[o->to[j]]--;
+            if (!o->early[o->to[j]] || !may_run(o, o->to[j]))
+                continue;
+            vec_push(c->arena, &c->order, o->to[j]);
+            o->done[o->to[j]] = true;
+        }
+    }
+}
+
+/* A group that does not run as long as another one does not that waits for it in turn: it
+ * writes over what that one reads, and need not do so at once. */
+static int in_the_way(const Clusters *c, const Edges *es, const bool *done)
+{
+    int *before = NEW_ARRAY(c->arena, int, c->group.n); /* an edge from one that is not done */
+    int at = -1, found = -1;
+    for (int i = 0; i < es->e.n; i++)
+        if (!done[es->e.at[i].from] && !done[es->e.at[i].to])
+            before[at = es->e.at[i].to] = i;
+    assert(at >= 0);
+    for (int i = 0; i < c->group.n; i++) /* back into the circle, and then around it */
+        at = es->e.at[before[at]].from;
+    for (int i = 0; i < c->group.n; i++, at = es->e.at[before[at]].from)
+        if (es->e.at[before[at]].overwrites && !c->group.at[at].copies && (found < 0 || at < found))
+            found = at;
+    assert(found >= 0);
+    return found;
+}
+
+/* Kahn's algorithm: unguarded groups first, and then the oldest, but for what runs early. */
+int order_groups(Build *b)
 {
     Clusters *c = b->c;
     Edges es = {0};
     edges_of(b, &es);
-    int n = c->group.n;
-    int *wait = NEW_ARRAY(c->arena, int, n), *first = NEW_ARRAY(c->arena, int, n + 1);
-    int *to = NEW_ARRAY(c->arena, int, es.e.n);
-    for (int i = 0; i < es.e.n; i++) {
-        wait[es.e.at[i].to]++;
-        first[es.e.at[i].from + 1]++;
-    }
-    for (int i = 0; i < n; i++)
-        first[i + 1] += first[i];
-    int *fill = NEW_ARRAY(c->arena, int, n);
-    for (int i = 0; i < es.e.n; i++) {
-        int f = es.e.at[i].from;
-        to[first[f] + fill[f]++] = es.e.at[i].to;
-    }
-    bool *done = *finished = NEW_ARRAY(c->arena, bool, n);
+    Order o = order_init(b, &es);
     c->order.n = 0;
     for (int guarded = 0; guarded < 2; guarded++) {
-        bool moved = true;
-        while (moved) {
+        o.guarded = guarded != 0;
+        for (int i = 0; i < c->group.n; i++)
+            if (o.early[i] && may_run(&o, i))
+                run_group(&o, i);
+        for (bool moved = true; moved;) {
             moved = false;
-            for (int i = 0; i < n; i++) {
-                if (done[i] || wait[i] > 0 || (c->group.at[i].guarded && !guarded))
-                    continue;
-                done[i] = true;
-                moved = true;
-                vec_push(c->arena, &c->order, i);
-                for (int j = first[i]; j < first[i + 1]; j++)
-                    wait[to[j]]--;
-            }
+            for (int i = 0; i < c->group.n; i++)
+                if (may_run(&o, i)) {
+                    run_group(&o, i);
+                    moved = true;
+                }
         }
     }
-    return c->order.n == n;
+    return c->order.n == c->group.n ? -1 : in_the_way(c, &es, o.done);
 }
 
 /* ---- results that can't go to their slots at once ------------------------------ */
 
-/* The group keeps its results apart, and copies put them into their slots. */
-static void defer_group(Build *b, int at)
+void defer_group(Build *b, int at)
 {
     Clusters *c = b->c;
     int n = c->group.at[at].out.n;
@@ -157,16 +292,4 @@ bool defer_overwrites(Build *b)
             any = true;
         }
     return any;
-}
-
-void defer_slots(Build *b, const bool *done)
-{
-    Clusters *c = b->c;
-    int at = -1;
-    for (int i = 0; i < c->group.n && at < 0; i++)
-        for (int j = 0; j < c->group.at[i].out.n && !done[i]; j++)
-            if (c->group.at[i].out.at[j].slot >= 0 && !c->group.at[i].copies)
-                at = i;
-    assert(at >= 0);
-    defer_group(b, at);
 }

@@ -181,8 +181,10 @@ static void entry_results(Lowering *lo, Level *l, Entry *e)
     e->n_results = all.n;
 }
 
-static Ref finite_ref(const Graph *g)
+Ref level_finite(const Level *l)
 {
+    const Graph *g = l->g;
+
     for (int i = 0; i < g->root.n; i++)
         if (g->root.at[i].kind == ROOT_FINITE)
             return g->root.at[i].ref;
@@ -232,15 +234,14 @@ void lower_calls(Lowered *lowered)
     Entry e = {
         .name = lo->entry, .finite = -1, .peak_bytes = l->plan->peak, .lane_bytes = p->lane_bytes};
     Calls cs = {0};
-    Ref finite = finite_ref(l->g);
-    level_emit(lo, l, &cs, finite);
+    level_emit(lo, l, &cs);
     e.call = cs.at.at;
     e.n_calls = cs.at.n;
     e.store_bytes = lo->store_bytes;
     count_moved(p, e.call, e.n_calls, 1, &e);
-    if (finite != NONE) {
+    if (level_finite(l) != NONE) {
         e.updates = true;
-        e.finite = level_place(lo, l, finite).buffer;
+        e.finite = level_place(lo, l, level_finite(l)).buffer;
     }
     entry_results(lo, l, &e);
     vec_push(p->arena, &p->entry, e);

@@ -337,9 +337,10 @@ static void emit_step(Lowering *lo, Level *l, Calls *cs, int step)
         call_kernel(lo, l, cs, gr, s);
 }
 
-/* The guarded steps are the last ones: one branch around all of them. */
-static void wrap_guarded(Lowering *lo, Level *l, Calls *cs, Ref finite, int first)
+/* The calls from `first` on, under one branch. */
+static void wrap_guarded(Lowering *lo, Level *l, Calls *cs, int first)
 {
+    Ref finite = level_finite(l);
     if (first == cs->at.n || finite == NONE)
         return;
     Arena *a = lo->p->arena;
@@ -354,14 +355,18 @@ static void wrap_guarded(Lowering *lo, Level *l, Calls *cs, Ref finite, int firs
     vec_push(a, &cs->at, g);
 }
 
-void level_emit(Lowering *lo, Level *l, Calls *cs, Ref finite)
+/* One branch around guarded steps that follow one another. Others between them, those of the
+ * forward pass that run again, always run: what they give may be read in any case. */
+void level_emit(Lowering *lo, Level *l, Calls *cs)
 {
     int first = -1;
     for (int i = 0; i < l->plan->n_steps; i++) {
-        if (l->plan->step[i].guarded && first < 0)
-            first = cs->at.n;
+        bool guarded = l->plan->step[i].guarded;
+        if (!guarded && first >= 0)
+            wrap_guarded(lo, l, cs, first);
+        first = !guarded ? -1 : first < 0 ? cs->at.n : first;
         emit_step(lo, l, cs, i);
     }
     if (first >= 0)
-        wrap_guarded(lo, l, cs, finite, first);
+        wrap_guarded(lo, l, cs, first);
 }

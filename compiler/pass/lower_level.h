@@ -62,6 +62,8 @@ typedef struct Calls {
 
 int32_t lower_buffer(Program *p, const char *name, Role role, const Type *t, int64_t offset);
 int32_t lower_input_buffer(const Pinned *pin, int64_t i);
+/* The flag without which no guarded step runs, or NONE. */
+Ref level_finite(const Level *l);
 
 /* ---- lower_plan.c: values, steps and their plan --------------------------- */
 
@@ -96,7 +98,7 @@ void level_place_values(Lowering *lo, Level *l, int64_t at);
 void level_place_sources(Lowering *lo, Level *l);
 /* Where r is.   requires: it has memory. */
 Place level_place(const Lowering *lo, const Level *l, Ref r);
-/* Calls of all steps; the guarded ones under a branch on `finite` (NONE: there is none). */
-void level_emit(Lowering *lo, Level *l, Calls *cs, Ref finite);
+/* Calls of all steps; guarded ones under branches on what level_finite() gives. */
+void level_emit(Lowering *lo, Level *l, Calls *cs);
 
 #endif

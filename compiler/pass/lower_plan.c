@@ -160,7 +160,7 @@ static void push_unique(int32_t *at, int32_t *n, int32_t v)
 static void step_reads(Lowering *lo, Level *l, const Group *gr, PlanStep *s)
 {
     int n = gr->kind == GROUP_SCAN ? node(l->g, gr->anchor)->n_args : gr->operand.n;
-    s->read = NEW_ARRAY(lo->arena, int32_t, n);
+    s->read = NEW_ARRAY(lo->arena, int32_t, n + 1);
     s->write = NEW_ARRAY(lo->arena, int32_t, gr->out.n + 2 * n);
     for (int i = 0; i < n; i++) {
         if (gr->kind == GROUP_SCAN)
@@ -319,6 +319,8 @@ static void make_step(Lowering *lo, Level *l, int at)
     s->origin = node(l->g, gr->anchor)->origin;
     step_reads(lo, l, gr, s);
     step_inplace(lo, l, gr, s);
+    if (gr->guarded && level_finite(l) != NONE) /* by its branch */
+        push_unique(s->read, &s->n_reads, value_of(l, level_finite(l)));
     if (gr->kernel != NULL) {
         KCost c = kernel_cost(gr->kernel);
         s->flops = c.flops;

@@ -220,11 +220,6 @@ static void measure(Check *c, int32_t s)
 static bool run_step(Check *c, int32_t s, int32_t frees)
 {
     const PlanStep *step = &c->p->step[s];
-    if (step->run > 0 && c->update >= 0)
-        return check_fail(c, "step %d runs again after the update has begun with step %d", s,
-                          c->update);
-    if (step->guarded && c->update < 0)
-        c->update = s;
     c->changed = c->changed || step->guarded;
     if (!check_begin_transfer(c, s))
         return false;
@@ -381,7 +376,6 @@ static void start(Check *c)
 {
     const Plan *p = c->p;
     bytemap_init(&c->map, c->arena);
-    c->update = -1;
     c->order = NEW_ARRAY(c->arena, int32_t, p->n_ranges);
     c->next = NEW_ARRAY(c->arena, int32_t, p->n_values);
     c->current = NEW_ARRAY(c->arena, int32_t, p->n_values);

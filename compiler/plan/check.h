@@ -37,7 +37,6 @@ typedef struct Check {
     Track *track;      /* by range */
     Away *away;        /* by value */
     bool changed;      /* a step has written pinned storage, or might have */
-    int32_t update;    /* the first guarded step, or -1 */
     int64_t live, live_peak;
     int32_t peak_step;
 } Check;

@@ -18,6 +18,7 @@ enum { PLACE_WORK_EACH = 100000, PLACE_WORK_MAX = 4000000 };
 /* One problem of the steps: what may leave the block is part of it. */
 typedef struct Way {
     const Within *w;
+    const Plan *once; /* whose steps, each once */
     Steps steps;
     const StepNode *node; /* by node of the problem: its step */
     Problem *problem;
@@ -51,7 +52,7 @@ static void put_step(Plan *q, const PlanStep *s, int32_t run)
 /* The step's values come in. */
 static void put_entries(Plan *q, const Way *way, int32_t s)
 {
-    const PlanStep *step = &way->w->once.step[s];
+    const PlanStep *step = &way->once->step[s];
     for (int32_t i = 0; i < step->n_writes; i++)
         if (way->steps.used[step->write[i]] && q->value[step->write[i]].bytes > 0)
             q->step[q->n_steps++] = offload_step(q, STEP_IN, step->write[i]);
@@ -62,17 +63,17 @@ static int32_t count_steps(const Way *way, const Sequence *s)
     int32_t n = 0;
     for (int32_t i = 0; i < s->n; i++) {
         StepNode at = way->node[s->node[i]];
-        n += at.has                            ? way->w->once.step[at.step].n_writes
-             : at.step == way->w->steps.update ? way->w->once.n_steps - at.step
-                                               : 1;
+        n += at.has                         ? way->once->step[at.step].n_writes
+             : at.step == way->steps.update ? way->once->n_steps - at.step
+                                            : 1;
     }
     return n;
 }
 
 static void put_steps(const Way *way, const Sequence *s, Plan *q)
 {
-    const Within *w = way->w;
-    int32_t *runs = NEW_ARRAY(q->arena, int32_t, w->once.n_steps);
+    const Plan *once = way->once;
+    int32_t *runs = NEW_ARRAY(q->arena, int32_t, once->n_steps);
     q->n_steps = 0;
     for (int32_t i = 0; i < s->n; i++) {
         StepNode at = way->node[s->node[i]];
@@ -81,9 +82,9 @@ static void put_steps(const Way *way, const Sequence *s, Plan *q)
                 put_entries(q, way, at.step);
             continue;
         }
-        int32_t to = at.step == w->steps.update ? w->once.n_steps : at.step + 1;
+        int32_t to = at.step == way->steps.update ? once->n_steps : at.step + 1;
         for (int32_t k = at.step; k < to; k++)
-            put_step(q, &w->once.step[k], runs[at.step]);
+            put_step(q, &once->step[k], runs[at.step]);
         runs[at.step]++;
     }
 }
@@ -114,15 +115,14 @@ static void place(const Within *w, Plan *q, int64_t enough, int64_t limit)
 
 static Plan *plan_of(const Way *way, const Sequence *s, int64_t limit, Arena *out)
 {
-    const Within *w = way->w;
     Plan *q = NEW(out, Plan);
-    *q = w->once;
+    *q = *way->once;
     q->arena = out;
     q->value = NEW_ARRAY(out, PlanValue, q->n_values);
-    memcpy(q->value, w->once.value, sizeof *q->value * (size_t)q->n_values);
+    memcpy(q->value, way->once->value, sizeof *q->value * (size_t)q->n_values);
     q->step = NEW_ARRAY(out, PlanStep, count_steps(way, s));
     put_steps(way, s, q);
-    place(w, q, s->enough, limit);
+    place(way->w, q, s->enough, limit);
     return q;
 }
 
@@ -132,7 +132,7 @@ static Plan *plan_of(const Way *way, const Sequence *s, int64_t limit, Arena *ou
 static bool runs_once(const Way *way, const Sequence *s)
 {
     const Within *w = way->w;
-    bool once = w->first.store_bytes == 0 && w->first.n_parts == 0;
+    bool once = w->first.store_bytes == 0 && w->first.n_parts == 0 && way->once == &w->once;
     once = once && way->problem->n == w->steps.n && s->n == w->steps.n;
     for (int32_t v = 0; v < s->n && once; v++)
         once = s->node[v] == v;
@@ -189,10 +189,30 @@ void within_close(Within *w)
     arena_free(&w->arena);
 }
 
-static void add_way(Within *w, double dear, double price)
+/* Its steps, those last that change pinned storage and give nothing else: no transfer begins
+ * after the first of them, for it may fail. */
+static const Plan *late(const Plan *p, Arena *out)
+{
+    Plan *q = NEW(out, Plan);
+    *q = *p;
+    q->step = NEW_ARRAY(out, PlanStep, p->n_steps);
+    q->n_steps = 0;
+    for (int last = 0; last < 2; last++)
+        for (int32_t s = 0; s < p->n_steps; s++) {
+            bool only = p->step[s].n_writes > 0;
+            for (int32_t i = 0; i < p->step[s].n_writes; i++)
+                only = only && p->value[p->step[s].write[i]].pinned;
+            if (only == (last != 0))
+                q->step[q->n_steps++] = p->step[s];
+        }
+    return q;
+}
+
+static void add_way(Within *w, const Plan *once, double dear, double price)
 {
     Way *way = &w->way[w->n_ways++];
-    *way = (Way){.w = w, .steps = w->steps};
+    *way = (Way){.w = w, .once = once};
+    steps_find(&way->steps, once, &w->arena);
     if (dear > 0)
         steps_may_leave(&way->steps, dear, price, &w->arena);
     way->node = steps_of_nodes(&way->steps, &w->arena);
@@ -210,11 +230,12 @@ static bool can_plan(Within *w)
     w->can = steps_find(&w->steps, &w->once, &w->arena);
     if (!w->can)
         return false;
-    add_way(w, 0, 1);
+    add_way(w, &w->once, 0, 1);
     if (w->once.may_offload) {
-        add_way(w, INFINITY, little);
-        add_way(w, INFINITY, 1);
-        add_way(w, 1, little);
+        const Plan *last = late(&w->once, &w->arena);
+        add_way(w, last, INFINITY, little);
+        add_way(w, last, INFINITY, 1);
+        add_way(w, last, 1, little);
     }
     return true;
 }

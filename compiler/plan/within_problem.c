@@ -39,9 +39,26 @@ static bool reads_changed(const Steps *st, int32_t s, const bool *changed)
     return false;
 }
 
+/* Pinned storage, and numbers. */
+static bool writes_little(const Plan *p, const PlanStep *s)
+{
+    for (int32_t i = 0; i < s->n_writes; i++)
+        if (!p->value[s->write[i]].pinned && p->value[s->write[i]].bytes > BLOCK_ALIGN)
+            return false;
+    return s->workspace == 0;
+}
+
+static int32_t find_update(const Plan *p)
+{
+    int32_t s = p->n_steps;
+    while (s > 0 && p->step[s - 1].guarded && writes_little(p, &p->step[s - 1]))
+        s--;
+    return s;
+}
+
 bool steps_find(Steps *st, const Plan *p, Arena *out)
 {
-    *st = (Steps){.p = p, .update = p->n_steps};
+    *st = (Steps){.p = p, .update = find_update(p)};
     st->writer = NEW_ARRAY(out, int32_t, p->n_values);
     st->used = NEW_ARRAY(out, bool, p->n_values);
     bool *changed = NEW_ARRAY(out, bool, p->n_values);
@@ -49,12 +66,9 @@ bool steps_find(Steps *st, const Plan *p, Arena *out)
         st->writer[v] = -1;
         st->used[v] = p->value[v].to_end;
     }
-    for (int32_t s = p->n_steps; s-- > 0;) {
-        if (p->step[s].guarded)
-            st->update = s;
+    for (int32_t s = 0; s < p->n_steps; s++)
         for (int32_t i = 0; i < p->step[s].n_reads; i++)
             st->used[p->step[s].read[i]] = true;
-    }
     st->n = st->update + (st->update < p->n_steps);
     for (int32_t s = 0; s < p->n_steps; s++)
         if (reads_changed(st, s, changed) || !note_writes(st, s, changed))

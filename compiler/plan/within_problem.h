@@ -5,8 +5,9 @@
 #include "plan.h"
 #include "problem.h"
 
-/* A node for each step before the update, under its number, and one for the whole update:
- * steps from the first guarded one on run in their order, under one branch, at the end. */
+/* A node for each step before the update, under its number, and one for the whole update: the
+ * last steps, guarded ones that leave nothing but numbers behind, run in their order at the end.
+ * A guarded step before them is a node like others: it reads the flag. */
 typedef struct Steps {
     const Plan *p;
     int32_t update;  /* the first step of the update, or n_steps */
