@@ -119,6 +119,19 @@ static bool cut_scans(int room, int32_t levels, Graph **g)
     return true;
 }
 
+static bool keep_last_steps(int room, EntryKind e, int32_t share, Output *all)
+{
+    KeptSteps steps;
+    Graph *kept = keep_steps(all->graph[e], share, room, &steps);
+    if (kept == NULL)
+        return false;
+    graph_free(all->graph[e]);
+    all->graph[e] = kept;
+    all->kept_steps[e] = steps.kept;
+    all->again_steps[e] = steps.run;
+    return true;
+}
+
 /* True: in place of *g there is another graph. */
 static bool play_again(Graph **g)
 {
@@ -173,6 +186,11 @@ static bool entry_graph(Ctx *cx, const Options *o, EntryKind e, bool primal_only
         return false; /* an op has no derivative          */
     simplify(cx, g);
     if (play_again(out)) /* what the model asks to recompute */
+        simplify(cx, g = *out);
+    if (o->budget.kind != BUDGET_NONE && o->form.scan_levels == 0 && can_keep_steps(g, room))
+        all->has_kept = true;
+    if (o->form.kept > 0 &&
+        keep_last_steps(room, e, o->form.kept, all)) /* fewer bytes, more time */
         simplify(cx, g = *out);
     if (!inspect(cx, "reverse", g))
         return false;

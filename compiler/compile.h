@@ -13,6 +13,7 @@
 /* Fewer bytes for more time: one of the programs that compute the same. */
 typedef struct Form {
     int32_t scan_levels; /* scans are cut into runs, so deep: split_scans() */
+    int32_t kept;        /* of a scan's steps, in parts of KEEP_ALL: keep_steps(); 0: all */
     int32_t slices;      /* wide values are computed in so many slices: chunk_slices(); 0: whole */
     int64_t split;       /* a batch is taken as so many micro-batches: model_splits(); 0: one */
 } Form;
@@ -46,6 +47,7 @@ typedef struct Options {
     const KernelTimer *timer; /* ... by kernel, in place of that; NULL: none */
     bool prove;               /* what the budget costs at the least */
     int64_t enough;           /* ns: no plan is looked for that costs so much; 0: no limit */
+    bool once;                /* ... nor one in which steps run again */
     const char *unsplit;      /* why no form splits the batch, though it was allowed; or NULL */
     int64_t beside[4];        /* ns: Plan.beside of the entries */
     Form form;                /* without a budget; with one, where compile_planned() begins */
@@ -70,9 +72,11 @@ typedef struct Output {
     bool fixed;        /* graphs are not what compile_again() would make of the model */
     bool dear;         /* no plan was looked for: Options.enough */
     bool has_runs;     /* scans can be cut into runs */
-    bool has_slices;   /* wide values can be computed in slices */
-    bool has_forms;    /* other forms are to be tried */
-    Form form;         /* which this is */
+    bool has_kept;     /* ... or keep only some of their steps; of each entry how many: */
+    int64_t kept_steps[4], again_steps[4];
+    bool has_slices; /* wide values can be computed in slices */
+    bool has_forms;  /* other forms are to be tried */
+    Form form;       /* which this is */
 } Output;
 
 enum { N_ENTRIES = 4 };

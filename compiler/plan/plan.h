@@ -90,6 +90,8 @@ typedef struct PlanBudget {
     int64_t bytes;            /* the budget; 0: there was none */
     int64_t once;             /* the peak with every step run once */
     int32_t levels;           /* of runs within runs that scans are cut into; then */
+    int64_t kept_steps;       /* of scans that keep some of their steps: how many, and ... */
+    int64_t again_steps;      /* ... how many run again; or 0 */
     int32_t slices;           /* that wide values are computed in; 0: whole */
     bool has_slices;          /* they could be: a bound is one of whole values */
     int64_t cost_once;        /* what plan_cost() without again is in the first form, or 0 */

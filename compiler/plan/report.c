@@ -319,19 +319,24 @@ static void put_budget(const Plan *p, Text *to)
                  exact(a, b->bytes), exact(a, b->least), exact(a, b->once));
     else if (b->bytes > 0)
         text_add(to, "budget: %s bytes%s\n", exact(a, b->bytes),
-                 b->levels > 0 ? "" : ", in which nothing runs again");
+                 b->levels > 0 || b->again_steps > 0 ? "" : ", in which nothing runs again");
     const char *split = plan_split_text(p, a);
     if (split != NULL)
         text_add(to, "%s\n", split);
+    bool cut = b->levels > 0 || b->again_steps > 0;
     if (b->levels > 0)
         text_add(to, "scans are cut into runs, %d deep, whose values are computed again%s",
                  b->levels, n > 0 ? "; " : "");
+    if (b->again_steps > 0)
+        text_add(to, "of %s steps of scans the last %s are kept, and the first %s run again%s",
+                 exact(a, b->kept_steps + b->again_steps), exact(a, b->kept_steps),
+                 exact(a, b->again_steps), n > 0 ? "; " : "");
     if (b->slices > 0)
-        text_add(to, "%swide values are computed in %d slices%s",
-                 b->levels > 0 && n == 0 ? "; " : "", b->slices, n > 0 ? "; " : "");
+        text_add(to, "%swide values are computed in %d slices%s", cut && n == 0 ? "; " : "",
+                 b->slices, n > 0 ? "; " : "");
     if (n > 0)
         text_add(to, "%d steps run again to save memory", n);
-    bool told = b->levels > 0 || b->slices > 0 || n > 0, waits = p->store_bytes > 0 && extra > 0;
+    bool told = cut || b->slices > 0 || n > 0, waits = p->store_bytes > 0 && extra > 0;
     if (!told && waits)
         text_add(to, "what is offloaded has to be waited for");
     extra = told || waits ? extra : 0; /* of micro-batches that is said above */
