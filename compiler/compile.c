@@ -187,8 +187,7 @@ static bool entry_graph(Ctx *cx, const Options *o, EntryKind e, bool primal_only
     simplify(cx, g);
     if (play_again(out)) /* what the model asks to recompute */
         simplify(cx, g = *out);
-    if (o->budget.kind != BUDGET_NONE && o->form.scan_levels == 0 && can_keep_steps(g, room))
-        all->has_kept = true;
+    all->has_kept = all->has_kept || (o->form.scan_levels == 0 && can_keep_steps(g, room));
     if (o->form.kept > 0 &&
         keep_last_steps(room, e, o->form.kept, all)) /* fewer bytes, more time */
         simplify(cx, g = *out);
@@ -218,6 +217,7 @@ bool compile_graphs(Ctx *cx, int32_t source, const Options *o, bool primal_only,
         return false;
     dump_tree(cx, ast);
     out->form = o->form;
+    out->source = source;
     out->model =
         model_open_named(cx, ast, o->model, o->define, o->n_defines, o->form.split, out->arena);
     if (out->model == NULL)

@@ -7,6 +7,7 @@
 #include "kernel/program.h"
 #include "pass/cluster.h"
 #include "plan/budget.h"
+#include "plan/curve.h"
 #include "plan/plan.h"
 #include "target/target.h"
 
@@ -62,6 +63,7 @@ enum { CHUNK_FROM = 1 << 26 };
 /* Everything a command may want to look at. Lives in `arena`. */
 typedef struct Output {
     Arena *arena;
+    int32_t source;
     Model *model;
     Graph *graph[4]; /* by EntryKind: the joint graph, or NULL */
     Plan *plan[4];
@@ -111,6 +113,12 @@ bool compile_within(Ctx *cx, const Options *o, Output *out);
  * cheapest of those that fit; which forms there are does not depend on the budget, so that more
  * bytes never cost more time. */
 bool compile_planned(Ctx *cx, int32_t source, const Options *o, Output *out);
+
+/* What budgets of the entry cost; `whole` is the output without one. Where there are scans that
+ * may keep some of their steps or be cut, each budget is planned in all forms and nothing is
+ * proved; else steps run again and the bound is that of every plan.
+ * fails: false, after a report. */
+bool compile_curve(Ctx *cx, const Options *o, EntryKind entry, const Output *whole, Curve *c);
 
 /* The program that `gradc test` takes differences of: `grad` is the model's own; `step`
  * stores the values behind each stop_gradient, `eval` is the loss of training with those
