@@ -136,7 +136,6 @@ check "plain: the text says so" grep -q \
 
 falls plain
 falls lstm
-keeps plain
 keeps 5 plain
 threads=3
 keeps 5 plain -D batch=3
