@@ -203,6 +203,10 @@ int64_t plan_cost(const Plan *p, bool with_again);
  * it is not though that was allowed; NULL: neither. */
 const char *plan_split_text(const Plan *p, Arena *a);
 
+/* "of 1,000 steps of scans the last 404 are kept, and the first 596 run again", or that scans are
+ * cut into runs; NULL: they are whole. */
+const char *plan_scans_text(const Plan *p, Arena *a);
+
 /* Whether the value is out of the block for a while. */
 bool plan_offloads(const Plan *p, int32_t value);
 

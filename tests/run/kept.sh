@@ -134,6 +134,11 @@ check "plain: $((all - peak)) bytes less for $again steps" [ $((all - peak)) -eq
 check "plain: the text says so" grep -q \
     "of 97 steps of scans the last $kept are kept, and the first $again run again: +.* % of time" "$scratch/text"
 
+"$gradc" explain "$scratch/plain.model" h --budget 60% >"$scratch/text" 2>&1
+check "plain: gradc explain says so" grep -q \
+    "entry grad: .*; of 97 steps of scans the last [0-9]* are kept, and the first [0-9]* run" "$scratch/text"
+"$gradc" plan "$scratch/plain.model" --entry grad --pareto >"$scratch/text"
+check "plain: the curve says so" [ "$(grep -c ' steps kept, .* again' "$scratch/text")" -ge 20 ]
 falls plain
 falls lstm
 keeps 5 plain
