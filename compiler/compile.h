@@ -110,8 +110,8 @@ bool compile_again(Ctx *cx, const Options *o, Output *out);
 bool compile_within(Ctx *cx, const Options *o, Output *out);
 
 /* compile_graphs() and compile_program(). Where a budget asks for it, in the form that is the
- * cheapest of those that fit; which forms there are does not depend on the budget, so that more
- * bytes never cost more time. */
+ * cheapest of those that fit; which forms there are does not depend on the budget, but for how many
+ * steps of scans are kept, which more bytes never make fewer: so that they never cost more time. */
 bool compile_planned(Ctx *cx, int32_t source, const Options *o, Output *out);
 
 /* What budgets of the entry cost; `whole` is the output without one. Where there are scans that

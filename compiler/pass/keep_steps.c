@@ -6,8 +6,8 @@
  * F2 over the `kept` others, which stacks what it did; B2, and then B1, which for each run goes
  * over F's body again, now with stacks, and back. When B1 begins, the stacks of F2 are gone: a
  * run may be as long as what is kept, and bytes are those of kept + runs steps, while each step
- * runs again at most once. With kept = run = sqrt(T) that is 2 sqrt(T), and up to sqrt(T) more where
- * runs of one length leave steps over.
+ * runs again at most once. With kept = run = sqrt(T) that is 2 sqrt(T), and up to sqrt(T) more
+ * where runs of one length leave steps over.
  *
  * The graph is the joint one, so that all sums are made already: each step, forward and reverse,
  * is the same and reads the same values, cotangents of what is the same in every step are one
