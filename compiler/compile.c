@@ -119,6 +119,19 @@ static bool cut_scans(int room, int32_t levels, Graph **g)
     return true;
 }
 
+static bool keep_last_steps(int room, EntryKind e, int32_t share, Output *all)
+{
+    KeptSteps steps;
+    Graph *kept = keep_steps(all->graph[e], share, room, &steps);
+    if (kept == NULL)
+        return false;
+    graph_free(all->graph[e]);
+    all->graph[e] = kept;
+    all->kept_steps[e] = steps.kept;
+    all->again_steps[e] = steps.run;
+    return true;
+}
+
 /* True: in place of *g there is another graph. */
 static bool play_again(Graph **g)
 {
@@ -174,6 +187,10 @@ static bool entry_graph(Ctx *cx, const Options *o, EntryKind e, bool primal_only
     simplify(cx, g);
     if (play_again(out)) /* what the model asks to recompute */
         simplify(cx, g = *out);
+    all->has_kept = all->has_kept || (o->form.scan_levels == 0 && can_keep_steps(g, room));
+    if (o->form.kept > 0 &&
+        keep_last_steps(room, e, o->form.kept, all)) /* fewer bytes, more time */
+        simplify(cx, g = *out);
     if (!inspect(cx, "reverse", g))
         return false;
     if (model_loops(m, e) > 1)
@@ -200,6 +217,7 @@ bool compile_graphs(Ctx *cx, int32_t source, const Options *o, bool primal_only,
         return false;
     dump_tree(cx, ast);
     out->form = o->form;
+    out->source = source;
     out->model =
         model_open_named(cx, ast, o->model, o->define, o->n_defines, o->form.split, out->arena);
     if (out->model == NULL)

@@ -7,12 +7,14 @@
 #include "kernel/program.h"
 #include "pass/cluster.h"
 #include "plan/budget.h"
+#include "plan/curve.h"
 #include "plan/plan.h"
 #include "target/target.h"
 
 /* Fewer bytes for more time: one of the programs that compute the same. */
 typedef struct Form {
     int32_t scan_levels; /* scans are cut into runs, so deep: split_scans() */
+    int32_t kept;        /* of a scan's steps, in parts of KEEP_ALL: keep_steps(); 0: all */
     int32_t slices;      /* wide values are computed in so many slices: chunk_slices(); 0: whole */
     int64_t split;       /* a batch is taken as so many micro-batches: model_splits(); 0: one */
 } Form;
@@ -46,6 +48,7 @@ typedef struct Options {
     const KernelTimer *timer; /* ... by kernel, in place of that; NULL: none */
     bool prove;               /* what the budget costs at the least */
     int64_t enough;           /* ns: no plan is looked for that costs so much; 0: no limit */
+    bool once;                /* ... nor one in which steps run again */
     const char *unsplit;      /* why no form splits the batch, though it was allowed; or NULL */
     int64_t beside[4];        /* ns: Plan.beside of the entries */
     Form form;                /* without a budget; with one, where compile_planned() begins */
@@ -60,6 +63,7 @@ enum { CHUNK_FROM = 1 << 26 };
 /* Everything a command may want to look at. Lives in `arena`. */
 typedef struct Output {
     Arena *arena;
+    int32_t source;
     Model *model;
     Graph *graph[4]; /* by EntryKind: the joint graph, or NULL */
     Plan *plan[4];
@@ -70,9 +74,11 @@ typedef struct Output {
     bool fixed;        /* graphs are not what compile_again() would make of the model */
     bool dear;         /* no plan was looked for: Options.enough */
     bool has_runs;     /* scans can be cut into runs */
-    bool has_slices;   /* wide values can be computed in slices */
-    bool has_forms;    /* other forms are to be tried */
-    Form form;         /* which this is */
+    bool has_kept;     /* ... or keep only some of their steps; of each entry how many: */
+    int64_t kept_steps[4], again_steps[4];
+    bool has_slices; /* wide values can be computed in slices */
+    bool has_forms;  /* other forms are to be tried */
+    Form form;       /* which this is */
 } Output;
 
 enum { N_ENTRIES = 4 };
@@ -104,9 +110,15 @@ bool compile_again(Ctx *cx, const Options *o, Output *out);
 bool compile_within(Ctx *cx, const Options *o, Output *out);
 
 /* compile_graphs() and compile_program(). Where a budget asks for it, in the form that is the
- * cheapest of those that fit; which forms there are does not depend on the budget, so that more
- * bytes never cost more time. */
+ * cheapest of those that fit; which forms there are does not depend on the budget, but for how many
+ * steps of scans are kept, which more bytes never make fewer: so that they never cost more time. */
 bool compile_planned(Ctx *cx, int32_t source, const Options *o, Output *out);
+
+/* What budgets of the entry cost; `whole` is the output without one. Where there are scans that
+ * may keep some of their steps or be cut, each budget is planned in all forms and nothing is
+ * proved; else steps run again and the bound is that of every plan.
+ * fails: false, after a report. */
+bool compile_curve(Ctx *cx, const Options *o, EntryKind entry, const Output *whole, Curve *c);
 
 /* The program that `gradc test` takes differences of: `grad` is the model's own; `step`
  * stores the values behind each stop_gradient, `eval` is the loss of training with those

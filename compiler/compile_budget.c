@@ -60,7 +60,9 @@ bool compile_within(Ctx *cx, const Options *o, Output *out)
     if (o->budget.kind == BUDGET_NONE)
         return true;
     out->dear = o->enough > 0 && cost_once(out) >= o->enough;
-    if (out->dear)
+    for (int e = 0; e < N_ENTRIES && o->once; e++)
+        out->over = out->over || (out->plan[e] != NULL && out->plan[e]->peak > o->budget.bytes);
+    if (out->dear || (o->once && out->over))
         return true;
     for (int e = 0; e < N_ENTRIES; e++)
         if (out->plan[e] != NULL)
@@ -72,12 +74,15 @@ bool compile_within(Ctx *cx, const Options *o, Output *out)
         out->over = out->over || out->plan[e]->peak > budget;
         bool fits = within_plan(w[e], budget);
         /* Proofs are of the steps as they are: no other form is impossible for that. */
-        if (fits ? o->prove && !out->has_runs && o->form.slices == 0 : !out->has_forms)
+        bool has_runs = out->has_runs || out->has_kept;
+        if (fits ? o->prove && !has_runs && o->form.slices == 0 : !out->has_forms)
             within_prove(w[e], budget);
         out->plan[e]->budget.slices = o->form.slices;
         out->plan[e]->budget.has_slices = out->has_slices;
         if (e == ENTRY_GRAD || e == ENTRY_STEP)
             out->plan[e]->budget.levels = o->form.scan_levels;
+        out->plan[e]->budget.kept_steps = out->kept_steps[e];
+        out->plan[e]->budget.again_steps = out->again_steps[e];
         out->plan[e]->budget.unsplit = o->unsplit;
         within_close(w[e]);
     }

@@ -3,6 +3,7 @@
 #include "compile.h"
 
 #include "kernel/program.h"
+#include "pass/pass.h"
 
 typedef struct Forms {
     Ctx *cx;
@@ -24,7 +25,8 @@ typedef struct Forms {
 
 static bool same_form(const Form *a, const Form *b)
 {
-    return a->scan_levels == b->scan_levels && a->slices == b->slices && a->split == b->split;
+    return a->scan_levels == b->scan_levels && a->kept == b->kept && a->slices == b->slices &&
+           a->split == b->split;
 }
 
 /* ---- how good a form is ------------------------------------------------------------- */
@@ -120,11 +122,43 @@ static int64_t try_form(Forms *f, Form form)
     f->cx->diag.n = f->n_diags;
     f->cx->n_warnings = f->n_warnings;
     compile_program(f->cx, &f->o, f->out);
-    if (f->out->dear)
+    if (f->out->dear || (f->o.once && f->out->over))
         return INT64_MAX;
     judge_form(f);
     describe(f);
     return needed(f->out);
+}
+
+/* How much of a scan's steps may be kept, from the least to the most: in 64ths, and below
+ * that in halves. */
+enum { N_HALVES = 6, N_KEPT = N_HALVES + 63 };
+
+static int32_t kept_share(int i)
+{
+    return i < N_HALVES ? 1 << i : KEEP_ALL / 64 * (i - N_HALVES + 1);
+}
+
+/* The most that fits with every step run once, and the next, in which others have to run again.
+ * By bisection: what more bytes allow contains what fewer do, so that a search with more never
+ * ends below one with fewer. */
+static void try_kept(Forms *f, Form form)
+{
+    bool least = f->o.budget.kind == BUDGET_LEAST;
+    if (!f->out->has_kept || !(f->out->over || least))
+        return;
+    int fits = -1, over = least ? 0 : N_KEPT;
+    f->o.once = true;
+    while (over - fits > 1) {
+        int i = fits + (over - fits) / 2;
+        form.kept = kept_share(i);
+        try_form(f, form);
+        /* one that is too dear is cheaper than all that keep less */
+        *(f->out->dear || !f->out->over ? &fits : &over) = i;
+    }
+    f->o.once = false;
+    form.kept = kept_share(over);
+    if (over < N_KEPT)
+        try_form(f, form);
 }
 
 /* Runs within runs, until deeper ones are not smaller either. */
@@ -187,6 +221,9 @@ static void find_splits(Forms *f)
 static void try_around(Forms *f, Form form, int64_t needs)
 {
     const Output first = *f->out;
+    try_kept(f, form);
+    f->out->over = first.over;
+    f->out->has_runs = first.has_runs;
     try_scans(f, form, needs);
     f->out->over = first.over;
     f->out->has_slices = first.has_slices;
@@ -209,7 +246,8 @@ static void try_all(Forms *f, const Form *first)
 static bool has_to_try(const Forms *f)
 {
     bool short_of_bytes = f->out->over || f->o.budget.kind == BUDGET_LEAST;
-    return f->split.n > 0 || ((f->out->has_runs || f->out->has_slices) && short_of_bytes);
+    bool others = f->out->has_runs || f->out->has_kept || f->out->has_slices;
+    return f->split.n > 0 || (others && short_of_bytes);
 }
 
 /* The best form, in `out`; where none has fitted, with the reports of the one that needs least. */
@@ -260,7 +298,7 @@ bool compile_planned(Ctx *cx, int32_t source, const Options *o, Output *out)
     f.counts_rows = model_pinned(out->model)->rows >= 0;
     if (o->allow_split)
         find_splits(&f);
-    bool others = out->has_runs || out->has_slices || f.split.n > 0;
+    bool others = out->has_runs || out->has_kept || out->has_slices || f.split.n > 0;
     out->has_forms = others && o->budget.kind != BUDGET_NONE;
     bool fits = compile_program(cx, &f.o, out), more = out->has_forms && has_to_try(&f);
     if ((fits || more) && !time_whole(&f))

@@ -56,7 +56,9 @@ void bound_text(Text *t, const Ctx *cx, const Output *out, const Bound *b)
         if (p == NULL || e == ENTRY_INIT)
             continue;
         Where w = where(out, p, b);
-        text_add(t, "  entry %s: %s\n", p->entry, where_text(w));
+        const char *scans = plan_scans_text(p, t->arena);
+        text_add(t, "  entry %s: %s%s%s\n", p->entry, where_text(w), scans != NULL ? "; " : "",
+                 scans != NULL ? scans : "");
         for (int32_t v = 0; w == WHERE_STORED && v < p->n_values; v++) {
             if (!is_stored(p, v, b))
                 continue;

@@ -6,24 +6,27 @@
 #include "../plan/curve.h"
 
 /* The entry that a picture is of: what trains, else what evaluates. */
-static Plan *main_plan(const Output *out)
+static EntryKind main_entry(const Output *out)
 {
     for (int e = N_ENTRIES; e-- > 0;)
         if (out->plan[e] != NULL && e != ENTRY_INIT)
-            return out->plan[e];
-    return out->plan[ENTRY_INIT];
+            return (EntryKind)e;
+    return ENTRY_INIT;
 }
 
+/* What budgets cost, of the entries; NULL after a report. */
 static const char *text_of_curves(const Cli *c, Output *out, bool json)
 {
     Text t;
+    Curve curve;
     text_init(&t, out->arena);
     bool first = true;
     text_add(&t, json ? "[" : "");
     for (int e = N_ENTRIES; e-- > 0;) {
         if (out->plan[e] == NULL || e == ENTRY_INIT)
             continue;
-        Curve curve = curve_of(out->plan[e], c->options.effort, out->arena);
+        if (!compile_curve(c->cx, &c->options, (EntryKind)e, out, &curve))
+            return NULL;
         text_add(&t, first ? "" : json ? "," : "\n");
         first = false;
         if (json)
@@ -35,21 +38,27 @@ static const char *text_of_curves(const Cli *c, Output *out, bool json)
     return t.at;
 }
 
-static const char *picture(const Cli *c, Output *out)
+/* Likewise. */
+static const char *picture_of_curve(const Cli *c, Output *out)
 {
     Text t;
+    Curve curve;
     text_init(&t, out->arena);
-    Plan *p = main_plan(out);
-    if (!cli_has(c, OPT_PARETO)) {
-        plan_svg(p, &t);
-        return t.at;
-    }
-    Curve curve = curve_of(p, c->options.effort, out->arena);
+    if (!compile_curve(c->cx, &c->options, main_entry(out), out, &curve))
+        return NULL;
     curve_svg(&curve, &t);
     return t.at;
 }
 
-/* The entries in the order of main_plan(). */
+static const char *picture(Output *out)
+{
+    Text t;
+    text_init(&t, out->arena);
+    plan_svg(out->plan[main_entry(out)], &t);
+    return t.at;
+}
+
+/* The entries in the order of main_entry(). */
 static const char *page(const Cli *c, Output *out)
 {
     const Plan *plan[N_ENTRIES];
@@ -62,14 +71,15 @@ static const char *page(const Cli *c, Output *out)
     return t.at;
 }
 
+/* NULL after a report. */
 static const char *text_of(const Cli *c, Output *out, const char *format)
 {
-    bool json = strcmp(format, "json") == 0;
+    bool json = strcmp(format, "json") == 0, curve = cli_has(c, OPT_PARETO);
     if (strcmp(format, "svg") == 0)
-        return picture(c, out);
+        return curve ? picture_of_curve(c, out) : picture(out);
     if (strcmp(format, "html") == 0)
         return page(c, out);
-    return cli_has(c, OPT_PARETO) ? text_of_curves(c, out, json) : text_of_plans(c, out, json);
+    return curve ? text_of_curves(c, out, json) : text_of_plans(c, out, json);
 }
 
 /* What is planned: an option for something else would be forgotten in silence. */
@@ -134,8 +144,11 @@ int command_plan(Cli *c)
     c->options.prove = true;
     if (status == EXIT_OK)
         status = compile_to(c, 2, &out);
-    if (status == EXIT_OK)
-        fputs(text_of(c, &out, format), stdout);
+    const char *text = status == EXIT_OK ? text_of(c, &out, format) : NULL;
+    if (text != NULL)
+        fputs(text, stdout);
+    else if (status == EXIT_OK)
+        status = finish(c, false);
     output_free(&out);
     return status;
 }

@@ -6,8 +6,9 @@
 
 #include "elem.h"
 
-/* Attributes of contract, as graph/make.c gives them. */
+/* Attributes of contract and slice, as graph/make.c and graph/views.c give them. */
 enum { CONTRACT_EXTENT, CONTRACT_N_OUT, CONTRACT_X, CONTRACT_Y };
+enum { SLICE_AXIS, SLICE_START, SLICE_SIZE, SLICE_STEP };
 
 typedef enum GroupKind {
     GROUP_LOOP,     /* pointwise chains and row kernels */
@@ -61,8 +62,10 @@ struct Clusters {
  * with a verified kernel.   fails: never on a verified graph. */
 Clusters *cluster(Ctx *cx, const Graph *g, const Caps *caps, Arena *arena);
 
-/* The node whose memory a reshape of it is. */
+/* The node whose memory a reshape of it is in, or rows of it that lie together ... */
 Ref memory_of(const Graph *g, const bool *stored, Ref r);
+/* ... from this element on. */
+int64_t memory_shift(const Graph *g, const bool *stored, Ref r);
 
 /* How a stored node reads other stored nodes, seen from its own loops. */
 typedef struct Trace {

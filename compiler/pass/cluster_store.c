@@ -8,11 +8,45 @@ enum {
     SCALAR_MOST = 32     /* ... a scalar one: sums over all parameters share kernels */
 };
 
+/* Rows that lie together in what has memory, whatever is stored besides. */
+static bool is_rows(const Graph *g, Ref r)
+{
+    if (op_of(g, r) != OP_slice || attr(g, r, SLICE_AXIS)->i != 0 || attr(g, r, SLICE_STEP)->i != 1)
+        return false;
+    for (r = arg(g, r, 0); op_of(g, r) == OP_reshape;)
+        r = arg(g, r, 0);
+    return op_of(g, r) == OP_pick || op_of(g, r) == OP_input || op_of(g, r) == OP_arg;
+}
+
 Ref memory_of(const Graph *g, const bool *stored, Ref r)
 {
-    while (!stored[r] && op_of(g, r) == OP_reshape)
+    while (!stored[r] && (op_of(g, r) == OP_reshape || is_rows(g, r)))
         r = arg(g, r, 0);
     return r;
+}
+
+int64_t memory_shift(const Graph *g, const bool *stored, Ref r)
+{
+    int64_t shift = 0;
+    for (Ref end = memory_of(g, stored, r); r != end; r = arg(g, r, 0))
+        if (op_of(g, r) == OP_slice && dim(g, r, 0) > 0)
+            shift += attr(g, r, SLICE_START)->i * (type_elems(type_of(g, r)) / dim(g, r, 0));
+    return shift;
+}
+
+/* Both parts of what scans stack are in memory, and so was all of it before keep_steps(). */
+static bool joins_stacks(const Graph *g, Ref r)
+{
+    if (op_of(g, r) != OP_concat || attr(g, r, 0)->i != 0)
+        return false;
+    for (int i = 0; i < node(g, r)->n_args; i++) {
+        Ref x = arg(g, r, i);
+        while (op_of(g, x) == OP_reshape)
+            x = arg(g, x, 0);
+        if (op_of(g, x) != OP_pick)
+            return false;
+    }
+    return true;
 }
 
 /* Flops of a pointwise op, counted from a kernel that holds nothing else. */
@@ -199,7 +233,7 @@ void choose_stored(Build *b)
         if (walks_on(b, r))
             continue;
         if (ref_is_source(g, r) || kind == OP_CONTRACT || kind == OP_OPAQUE || kind == OP_REDUCE ||
-            pick || b->forced[r])
+            pick || b->forced[r] || joins_stacks(g, r))
             store(b, r);
         if (!is_light(kind) || c->stored[r]) {
             store_operands(b, r);

@@ -203,7 +203,9 @@ static void step_inplace(Lowering *lo, Level *l, const Group *gr, PlanStep *s)
             int64_t which = op_of(l->g, r) == OP_pick ? attr(l->g, r, 0)->i : carries;
             if (which < carries) {
                 Ref init = arg(l->g, gr->anchor, (int)which);
-                int32_t v = level_shift(l, init) == 0 ? value_of(l, init) : -1;
+                bool all = type_elems(type_of(l->g, memory_of(l->g, l->c->stored, init))) ==
+                           type_elems(type_of(l->g, init));
+                int32_t v = all && level_shift(l, init) == 0 ? value_of(l, init) : -1;
                 if (scan_may_overwrite(l, gr->anchor, carries, v))
                     s->inplace[s->n_inplace++] = (PlanInPlace){v, l->value[r]};
             }

@@ -60,7 +60,8 @@ Ref level_memory(const Level *l, Ref r)
 
 int64_t level_shift(const Level *l, Ref r)
 {
-    return l->shift[memory_of(l->g, l->c->stored, r)];
+    const bool *stored = l->c->stored;
+    return l->shift[memory_of(l->g, stored, r)] + memory_shift(l->g, stored, r);
 }
 
 Type level_type(const Level *l, Ref r)

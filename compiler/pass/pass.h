@@ -43,6 +43,24 @@ Graph *freeze_stops(const Graph *g, Pinned *pinned, bool store);
  * and no bit changes. NULL: there is none to cut. The caller frees it. */
 Graph *split_scans(const Graph *g, int levels, int deepest);
 bool can_split_scans(const Graph *g, int deepest);
+/* No sum in the body takes another order if more, or less, of its values is stored. */
+bool has_fixed_order(const Graph *body);
+
+/* Of a scan: the last steps, of which what the reverse reads is kept, and the first ones, which
+ * run again in `runs` runs of `run` steps. runs 0: all steps are kept. */
+typedef struct KeptSteps {
+    int64_t kept, runs, run;
+} KeptSteps;
+enum { KEEP_ALL = 4096 };
+/* What is best for a scan of `count` steps that may keep the bytes of `share` / KEEP_ALL of them;
+ * a run's beginning takes those of one. Where that is not possible, the least bytes. More of a
+ * share never keep fewer steps. */
+KeptSteps kept_steps(int64_t count, int64_t share);
+/* A copy of the joint graph in which scans keep so much, if a reverse scan is alone in reading
+ * something that they stack. No bit changes. *all: sums over the scans; of `run` that of all steps
+ * that run again. NULL: there is no such scan, or each keeps all. The caller frees it. */
+Graph *keep_steps(const Graph *g, int64_t share, int deepest, KeptSteps *all);
+bool can_keep_steps(const Graph *g, int deepest);
 
 /* Where rows of values that are far larger than what they are made of do not read each other,
  * computes some rows at a time: in place of the primal graph *g there is another one, with

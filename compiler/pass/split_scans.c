@@ -112,7 +112,7 @@ static void build_scan(Graph *g, const Whole *w, const Ref *arg, Scan is, int le
 
 /* A reduction of a reduction adds up in one walk or in two, as the inner one is stored or
  * not, which is another order; and what a body stores depends on what its reverse reads. */
-static bool has_fixed_order(const Graph *body)
+bool has_fixed_order(const Graph *body)
 {
     for (Ref r = 1; r < (Ref)body->node.n; r++) {
         OpId op = op_of(body, r);

@@ -45,16 +45,33 @@ static double share_of(const Curve *c, int64_t bytes)
     return 100 * part_of(bytes - c->pinned, c->once - c->pinned);
 }
 
+/* What the scans of the model are like at this point. */
+static void put_scans(const CurvePoint *p, Text *to)
+{
+    if (p->again_steps > 0)
+        text_add(to, "  %lld steps kept, %lld again", (long long)p->kept_steps,
+                 (long long)p->again_steps);
+    else if (p->levels > 0)
+        text_add(to, "  cut, %d deep", p->levels);
+    else
+        text_add(to, "  whole");
+}
+
 void curve_print(const Curve *c, Text *to)
 {
     text_add(to, "entry %s: %lld bytes pinned, %lld with every step run once\n", c->entry,
              (long long)c->pinned, (long long)c->once);
-    text_add(to, "  %16s  %8s  %16s  %12s  %14s\n", "budget", "share", "block", "extra time",
-             "proved least");
+    text_add(to, "  %16s  %8s  %16s  %12s  %s\n", "budget", "share", "block", "extra time",
+             c->has_forms ? "scans" : "  proved least");
     for (int32_t i = 0; i < c->n; i++) {
         const CurvePoint *p = &c->at[i];
-        text_add(to, "  %16lld  %6.1f %%  %16lld  %10.2f %%  %12.2f %%\n", (long long)p->budget,
-                 share_of(c, p->budget), (long long)p->peak, 100 * p->overhead, 100 * p->bound);
+        text_add(to, "  %16lld  %6.1f %%  %16lld  %10.2f %%", (long long)p->budget,
+                 share_of(c, p->budget), (long long)p->peak, 100 * p->overhead);
+        if (c->has_forms)
+            put_scans(p, to);
+        else
+            text_add(to, "  %12.2f %%", 100 * p->bound);
+        text_char(to, '\n');
     }
 }
 
@@ -74,6 +91,11 @@ void curve_json(const Curve *c, Text *to)
                  (long long)p->budget, (long long)p->peak);
         put_number(to, "overhead", p->overhead);
         put_number(to, "lower_bound", p->bound);
+        if (c->has_forms)
+            text_add(to,
+                     ", \"scan_levels\": %d, \"scan_steps_kept\": %lld, "
+                     "\"scan_steps_again\": %lld",
+                     p->levels, (long long)p->kept_steps, (long long)p->again_steps);
         text_char(to, '}');
     }
     text_add(to, "]}\n");
@@ -100,9 +122,11 @@ void curve_svg(const Curve *c, Text *to)
         arena_printf(to->arena, "entry %s: extra time in %% over the budget in bytes", c->entry),
         to);
     svg_axes(&f, to);
-    put_line(c, &f, true, "stroke=\"#999\" stroke-dasharray=\"40 30\" stroke-width=\"15\"", to);
+    if (!c->has_forms)
+        put_line(c, &f, true, "stroke=\"#999\" stroke-dasharray=\"40 30\" stroke-width=\"15\"", to);
     put_line(c, &f, false, "stroke=\"#06c\" stroke-width=\"20\"", to);
     svg_legend(&f, 0, "#06c", "the plan, as predicted", to);
-    svg_legend(&f, 1, "#999", "proved of every plan", to);
+    if (!c->has_forms)
+        svg_legend(&f, 1, "#999", "proved of every plan", to);
     svg_close(to);
 }

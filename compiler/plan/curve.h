@@ -10,12 +10,15 @@ typedef struct CurvePoint {
     int64_t budget, peak;
     double overhead; /* extra time, as predicted, in parts of that without */
     double bound;    /* no plan within the budget has less */
+    int32_t levels;  /* as in PlanBudget; 0 of a curve_of() */
+    int64_t kept_steps, again_steps;
 } CurvePoint;
 
 typedef struct Curve {
     const char *entry;
     int64_t pinned, once; /* bytes that no plan avoids; with every step run once */
     int32_t n;            /* 1 where nothing is saved, else CURVE_POINTS */
+    bool has_forms;       /* scans are kept in part, or cut; nothing is proved */
     CurvePoint at[CURVE_POINTS];
 } Curve;
 

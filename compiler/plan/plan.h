@@ -90,6 +90,8 @@ typedef struct PlanBudget {
     int64_t bytes;            /* the budget; 0: there was none */
     int64_t once;             /* the peak with every step run once */
     int32_t levels;           /* of runs within runs that scans are cut into; then */
+    int64_t kept_steps;       /* of scans that keep some of their steps: how many, and ... */
+    int64_t again_steps;      /* ... how many run again; or 0 */
     int32_t slices;           /* that wide values are computed in; 0: whole */
     bool has_slices;          /* they could be: a bound is one of whole values */
     int64_t cost_once;        /* what plan_cost() without again is in the first form, or 0 */
@@ -200,6 +202,10 @@ int64_t plan_cost(const Plan *p, bool with_again);
 /* "the batch of 64 is taken as 4 micro-batches of 16: +3.00 % of time instead of +20.00 %", or why
  * it is not though that was allowed; NULL: neither. */
 const char *plan_split_text(const Plan *p, Arena *a);
+
+/* "of 1,000 steps of scans the last 404 are kept, and the first 596 run again", or that scans are
+ * cut into runs; NULL: they are whole. */
+const char *plan_scans_text(const Plan *p, Arena *a);
 
 /* Whether the value is out of the block for a while. */
 bool plan_offloads(const Plan *p, int32_t value);

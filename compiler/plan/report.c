@@ -127,8 +127,7 @@ const char *report_line(const Ctx *cx, const Origin *o, Arena *arena)
     return NULL;
 }
 
-/* 13002752 as "13,002,752". */
-static const char *exact(Arena *a, int64_t n)
+const char *report_exact(Arena *a, int64_t n)
 {
     char *digits = arena_printf(a, "%lld", (long long)n);
     size_t length = strlen(digits);
@@ -218,7 +217,7 @@ static void put_lifetimes(const Plan *p, Text *to)
         const PlanRange *range = &p->range[r];
         const PlanValue *v = &p->value[range->value];
         text_add(to, "  %13s  %10s  %15s  %s", steps_of(a, range), human(a, v->bytes),
-                 exact(a, range->offset), text_or(v->name, "?"));
+                 report_exact(a, range->offset), text_or(v->name, "?"));
         if (taken[r] >= 0)
             text_add(to, ", over %s", text_or(p->value[p->range[taken[r]].value].name, "?"));
         text_add(to, "%s\n", v->to_end ? ", a result" : "");
@@ -231,7 +230,7 @@ static void put_row(Text *to, const char *what, int64_t bytes, int64_t peak)
 {
     Arena *a = to->arena;
     if (bytes > 0)
-        text_add(to, "  %-14s  %10s  %18s  %8s\n", what, human(a, bytes), exact(a, bytes),
+        text_add(to, "  %-14s  %10s  %18s  %8s\n", what, human(a, bytes), report_exact(a, bytes),
                  share(a, bytes, peak));
 }
 
@@ -286,7 +285,7 @@ static void put_largest(const Ctx *cx, const Plan *p, Text *to)
     for (int32_t i = 0; i < n && i < LARGEST; i++) {
         const PlanValue *v = &p->value[large[i].value];
         const char *line = report_line(cx, v->origin, a);
-        text_add(to, "  %10s  %18s  %13s  %-14s  %s", human(a, v->bytes), exact(a, v->bytes),
+        text_add(to, "  %10s  %18s  %13s  %-14s  %s", human(a, v->bytes), report_exact(a, v->bytes),
                  life_of(p, large[i].value, a), role_name(v->role), text_or(v->name, "?"));
         if (line != NULL)
             text_add(to, "  %s", line);
@@ -316,22 +315,22 @@ static void put_budget(const Plan *p, Text *to)
     int32_t n = again(p);
     if (b->bytes > 0 && b->least > 0)
         text_add(to, "budget: %s bytes; %s would do, with nothing run again %s\n",
-                 exact(a, b->bytes), exact(a, b->least), exact(a, b->once));
+                 report_exact(a, b->bytes), report_exact(a, b->least), report_exact(a, b->once));
     else if (b->bytes > 0)
-        text_add(to, "budget: %s bytes%s\n", exact(a, b->bytes),
-                 b->levels > 0 ? "" : ", in which nothing runs again");
+        text_add(to, "budget: %s bytes%s\n", report_exact(a, b->bytes),
+                 b->levels > 0 || b->again_steps > 0 ? "" : ", in which nothing runs again");
     const char *split = plan_split_text(p, a);
     if (split != NULL)
         text_add(to, "%s\n", split);
-    if (b->levels > 0)
-        text_add(to, "scans are cut into runs, %d deep, whose values are computed again%s",
-                 b->levels, n > 0 ? "; " : "");
+    const char *scans = plan_scans_text(p, a);
+    if (scans != NULL)
+        text_add(to, "%s%s", scans, n > 0 ? "; " : "");
     if (b->slices > 0)
         text_add(to, "%swide values are computed in %d slices%s",
-                 b->levels > 0 && n == 0 ? "; " : "", b->slices, n > 0 ? "; " : "");
+                 scans != NULL && n == 0 ? "; " : "", b->slices, n > 0 ? "; " : "");
     if (n > 0)
         text_add(to, "%d steps run again to save memory", n);
-    bool told = b->levels > 0 || b->slices > 0 || n > 0, waits = p->store_bytes > 0 && extra > 0;
+    bool told = scans != NULL || b->slices > 0 || n > 0, waits = p->store_bytes > 0 && extra > 0;
     if (!told && waits)
         text_add(to, "what is offloaded has to be waited for");
     extra = told || waits ? extra : 0; /* of micro-batches that is said above */
@@ -355,8 +354,9 @@ static void put_parts(const Ctx *cx, const Plan *p, Text *to)
 {
     Arena *a = to->arena;
     for (int32_t i = 0; i < p->n_parts; i++)
-        text_add(to, "budget of %s bytes at %s: %s are kept%s\n", exact(a, p->part[i].part->bytes),
-                 place_of(cx, p->part[i].part->at, a), exact(a, p->part[i].kept),
+        text_add(to, "budget of %s bytes at %s: %s are kept%s\n",
+                 report_exact(a, p->part[i].part->bytes), place_of(cx, p->part[i].part->at, a),
+                 report_exact(a, p->part[i].kept),
                  p->part[i].part->less ? ", others of its values computed again" : "");
 }
 
@@ -364,11 +364,11 @@ void plan_print(const Ctx *cx, const Plan *p, bool schedule, Text *to)
 {
     Arena *a = to->arena;
     text_add(to, "entry %s: %d steps, %s (%s bytes)\n", text_or(p->entry, "?"), p->n_steps,
-             human(a, p->peak), exact(a, p->peak));
+             human(a, p->peak), report_exact(a, p->peak));
     if (p->n_steps > 0)
         text_add(to, "most is live at step %d, %s: %s (%s bytes); holes: %s bytes\n", p->peak_step,
                  text_or(p->step[p->peak_step].label, "?"), human(a, p->live_peak),
-                 exact(a, p->live_peak), exact(a, p->peak - p->live_peak));
+                 report_exact(a, p->live_peak), report_exact(a, p->peak - p->live_peak));
     put_budget(p, to);
     put_parts(cx, p, to);
     const char *offloaded = offload_text(p, a);
@@ -415,7 +415,7 @@ static void note_kept(Ctx *cx, Diag *d, const Plan *p)
     if (largest != NULL)
         put_origin(cx, d, largest->origin,
                    arena_printf(&cx->perm, "`keep` holds %s bytes, most of them here",
-                                exact(&cx->perm, bytes)));
+                                report_exact(&cx->perm, bytes)));
 }
 
 static Diag *refuse_proved(Ctx *cx, const Plan *p, const char *budget, Span at)
@@ -445,10 +445,11 @@ bool plan_fits(Ctx *cx, const Plan *p, int64_t budget_bytes, Span at)
         return true;
     Arena *a = &cx->perm;
     const char *budget =
-        arena_printf(a, "%s (%s bytes)", human(a, budget_bytes), exact(a, budget_bytes));
+        arena_printf(a, "%s (%s bytes)", human(a, budget_bytes), report_exact(a, budget_bytes));
     if (p->budget.least == 0) {
-        Diag *d = diag_error(cx, E0601, at, "the budget is %s, but entry `%s` needs %s (%s bytes)",
-                             budget, text_or(p->entry, "?"), human(a, p->peak), exact(a, p->peak));
+        Diag *d =
+            diag_error(cx, E0601, at, "the budget is %s, but entry `%s` needs %s (%s bytes)",
+                       budget, text_or(p->entry, "?"), human(a, p->peak), report_exact(a, p->peak));
         diag_help(cx, d, "the smallest budget that works is %lld bytes", (long long)p->peak);
         return false;
     }

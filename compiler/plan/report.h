@@ -11,6 +11,9 @@ int64_t *report_live(const Plan *p, Arena *arena);
  * none, or cx is NULL. */
 const char *report_line(const Ctx *cx, const Origin *o, Arena *arena);
 
+/* 13002752 as "13,002,752". */
+const char *report_exact(Arena *a, int64_t n);
+
 /* The range that r takes its storage over from, or -1: the one before it there. */
 int32_t *report_taken(const Plan *p, Arena *arena);
 

@@ -206,6 +206,12 @@ static void put_entry(const Ctx *cx, const Plan *p, Text *to)
         put_escaped(to, split);
         text_char(to, '.');
     }
+    const char *scans = plan_scans_text(p, to->arena);
+    if (scans != NULL) {
+        text_add(to, " Scans: ");
+        put_escaped(to, scans);
+        text_char(to, '.');
+    }
     text_add(to, "</p>\n");
     plan_svg(p, to);
     put_map(p, to);

@@ -159,6 +159,12 @@ static void put_budget(const Plan *p, Text *to)
     }
     text_add(to, ",\n  ");
     put_int(to, "scan_levels", b->levels);
+    if (b->again_steps > 0) {
+        text_add(to, ",\n  ");
+        put_int(to, "scan_steps_kept", b->kept_steps);
+        text_add(to, ",\n  ");
+        put_int(to, "scan_steps_again", b->again_steps);
+    }
     if (b->split > 0) {
         text_add(to, ",\n  ");
         put_int(to, "batch_rows", b->rows);

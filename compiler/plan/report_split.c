@@ -1,4 +1,4 @@
-/* What is said of a batch that is split, or may not be. */
+/* What is said of a batch that is split, or may not be, and of scans that are not whole. */
 #include "report.h"
 
 static double percent(int64_t cost, int64_t once)
@@ -21,4 +21,18 @@ const char *plan_split_text(const Plan *p, Arena *a)
     if (b->cost_whole == 0 || b->bytes == 0)
         return arena_printf(a, "%s; as a whole it does not fit", head);
     return arena_printf(a, "%s instead of %+.2f %%", head, percent(b->cost_whole, once));
+}
+
+const char *plan_scans_text(const Plan *p, Arena *a)
+{
+    const PlanBudget *b = &p->budget;
+    if (b->again_steps > 0)
+        return arena_printf(a,
+                            "of %s steps of scans the last %s are kept, and the first %s run again",
+                            report_exact(a, b->kept_steps + b->again_steps),
+                            report_exact(a, b->kept_steps), report_exact(a, b->again_steps));
+    if (b->levels > 0)
+        return arena_printf(a, "scans are cut into runs, %d deep, whose values are computed again",
+                            b->levels);
+    return NULL;
 }

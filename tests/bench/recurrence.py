@@ -29,7 +29,8 @@ ROW = 16 * 128 * 4  # what a step carries
 PEERS = [("JAX scan", "rnn-1000", "jax"), ("JAX scan, chunks of 32", "rnn-1000-ckpt", "jax"),
          ("PyTorch", "rnn-1000", "torch-eager"),
          ("PyTorch, chunks of 32", "rnn-1000-ckpt", "torch-eager")]
-SWEEP = [23.6, 8.0, 4.0, 2.3, 0.8, 0.6]  # MiB; those of the peers are among them
+# MiB; those of the peers are among them
+SWEEP = [23.6, 8.0, 7.0, 6.0, 5.0, 4.0, 3.0, 2.3, 1.6, 1.2, 1.0, 0.8, 0.69, 0.6]
 
 
 def run(command, limit=900):

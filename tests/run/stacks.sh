@@ -6,6 +6,8 @@ set -u
 gradc=${1:-build/gradc}
 # shellcheck source=tests/tally.sh
 . "$(dirname "$0")/../tally.sh"
+# shellcheck source=tests/bits.sh
+. "$(dirname "$0")/../bits.sh"
 make_scratch
 
 # model NAME FIRST BODY LOSS [TRAIN]: a recurrence over slices of x; FIRST: results and carries.
@@ -29,22 +31,6 @@ train recur {
 E1
 }
 
-# field NAME KEY OPTION...: of the plan of the grad entry.
-field() {
-    name=$1 key=$2
-    shift 2
-    "$gradc" plan "$scratch/$name.model" --verify --entry grad --json "$@" |
-        grep -o "\"$key\": *[0-9]*" | head -n 1 | grep -o '[0-9]*$'
-}
-
-# largest NAME OPTION...: the peak of the entry that takes most.
-largest() {
-    name=$1
-    shift
-    "$gradc" plan "$scratch/$name.model" --json "$@" | grep -o '"peak": *[0-9]*' |
-        grep -o '[0-9]*$' | sort -n | tail -n 1
-}
-
 # rows NAME OPTION...: how many carries (of 256 bytes) 24 more steps take, besides the inputs' copy.
 rows() {
     name=$1
@@ -63,16 +49,6 @@ takes() {
     verdict $? "$*: $got carries for 24 steps, not $wanted"
 }
 
-# bits NAME OPTION...: loss, gradients and parameters after a step.
-bits() {
-    name=$1
-    shift
-    "$gradc" run "$scratch/$name.model" --verify --seed 3 --step --weights-out "$scratch/w" \
-        --grads-out "$scratch/g" "$@" >"$scratch/out" 2>&1
-    verdict $? "$name $*: $(cat "$scratch/out")"
-    { grep '^loss' "$scratch/out" && tensors "$scratch/w" && tensors "$scratch/g"; } >"$scratch/$name.bits"
-}
-
 # same NAME OTHER OPTION...: both have these bits; the other has two stacks.
 same() {
     one=$1 two=$2
@@ -80,21 +56,6 @@ same() {
     bits "$one" "$@"
     bits "$two" "$@"
     check "$one, $two $*: the same bits" cmp "$scratch/$one.bits" "$scratch/$two.bits"
-}
-
-# budgets NAME OPTION...: five from the least to all leave the bits.
-budgets() {
-    name=$1
-    shift
-    bits "$name" "$@"
-    cp "$scratch/$name.bits" "$scratch/all"
-    high=$(largest "$name" "$@") low=$(largest "$name" --budget min "$@")
-    check "$name $*: less is possible" [ "$low" -lt "$high" ]
-    for part in 0 1 2 3 4; do
-        limit=$((low + (high - low) * part / 4))
-        bits "$name" --budget $limit "$@"
-        check "$name $* within $limit: the same bits" cmp "$scratch/all" "$scratch/$name.bits"
-    done
 }
 
 # What is emitted and an output has memory of its own: a twin with two stacks.
@@ -124,7 +85,9 @@ takes 24 plain --precision bf16
 takes 48 used # and the cotangents of what is emitted
 takes 72 two
 same plain twin
-same plain twin --threads 3
+threads=3
+same plain twin
+threads=1
 same plain twin -D n=1
 same plain twin -D n=2
 one=$(field apart peak)

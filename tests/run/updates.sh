@@ -24,12 +24,6 @@ variant() {
     } >>"$to"
 }
 
-# data FILE: a safetensors file without its header, which has the model's hash.
-data() {
-    header=$(od -An -tu8 -N8 "$1" | tr -d ' ')
-    tail -c +$((header + 9)) "$1"
-}
-
 # trained NAME OPTION...: all parameters after some steps, in NAME.bits.
 trained() {
     name=$1
@@ -38,7 +32,7 @@ trained() {
         --data "scale=$scratch/scale.csv" --data "next=$scratch/next.csv" --weights-out "$scratch/w" \
         "$@" >"$scratch/out" 2>&1
     verdict $? "$name $*: $(cat "$scratch/out")"
-    data "$scratch/w" >"$scratch/$name.bits"
+    tensors "$scratch/w" >"$scratch/$name.bits"
     rm -f "$scratch/w"
 }
 

@@ -545,7 +545,10 @@ static bool run_forms(Bench *b, const char *text)
     uint64_t rng = b->seed ^ 0x5ca9;
     int32_t levels = 1 + (int32_t)random_below(&rng, 2);
     int32_t slices = 2 + (int32_t)random_below(&rng, 63);
+    int32_t kept = 1 + (int32_t)random_below(&rng, KEEP_ALL - 1);
     if (b->v->scan && !run_form(b, text, (Form){.scan_levels = levels}, &b->v->cut))
+        return false;
+    if (b->v->scan && !run_form(b, text, (Form){.kept = kept}, &b->v->kept))
         return false;
     return !b->has_slices || run_form(b, text, (Form){.slices = slices}, &b->v->slices);
 }

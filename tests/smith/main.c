@@ -12,7 +12,7 @@
 
 typedef struct Sum {
     int32_t models, failed, scans, quotients, redrawn, failed_steps, budgets, again, offloaded, cut,
-        slices, chunked, ties;
+        kept, slices, chunked, ties;
     int64_t used[N_OPS];
     int32_t in_models[N_OPS];
     int32_t primal[100000];
@@ -45,6 +45,7 @@ static void add(Sum *s, const Verdict *v)
     s->budgets += v->budgets;
     s->offloaded += v->offloaded;
     s->cut += v->cut;
+    s->kept += v->kept;
     s->slices += v->slices;
     s->chunked += v->chunked;
     s->ties += v->ties > 0;
@@ -69,6 +70,7 @@ static void join(Sum *to, const Sum *from)
     to->budgets += from->budgets;
     to->offloaded += from->offloaded;
     to->cut += from->cut;
+    to->kept += from->kept;
     to->slices += from->slices;
     to->chunked += from->chunked;
     to->ties += from->ties;
@@ -159,10 +161,10 @@ static int demands(Sum *s, const Run *r)
     int32_t median = s->models > 0 ? s->primal[s->models / 2] : 0;
     int rare = rare_ops(s, 50), failed = 0;
     printf("%d models within a budget, %d steps that run again there, %d of the models offload;\n"
-           "%d with scans cut into runs,\n"
+           "%d with scans cut into runs, %d with the last of their steps kept,\n"
            "%d with wide values in slices, %d in row chunks;\n"
            "%d models whose step is off its definition by roundings alone;\n",
-           s->budgets, s->again, s->offloaded, s->cut, s->slices, s->chunked, s->ties);
+           s->budgets, s->again, s->offloaded, s->cut, s->kept, s->slices, s->chunked, s->ties);
     printf("%d models, median of %d ops, scan in %d; %d quotients, %d redrawn; NaN met in %d;\n"
            "worst error of forward mode %.2e of what is allowed, of quotients %.2e\n",
            s->models, median, s->scans, s->quotients, s->redrawn, s->failed_steps, s->worst_forward,

@@ -11,10 +11,10 @@
  * of the exact interpreter for first values, loss, outputs, gradients, parameters and
  * optimizer after steps, in a block between guard pages, at 1, 2, 3 and 8 lanes whose
  * chunks run in random order, and so do, of one model in four, the object within a byte
- * budget, of those with scans, the object whose scans are cut into runs, and of those with
- * attention, the object that computes it in slices; a step that meets NaN changes nothing; plans
- * replay; gradients agree with forward mode and with central differences (derive.c), and a step
- * with what its ops are defined to give (step.c).
+ * budget, of those with scans, the objects whose scans are cut into runs, and keep the last of
+ * their steps, and of those with attention, the object that computes it in slices; a step that
+ * meets NaN changes nothing; plans replay; gradients agree with forward mode and with central
+ * differences (derive.c), and a step with what its ops are defined to give (step.c).
  *
  *   gradc-smith run [--seed N] [--count N] [--jobs N] [--demand]
  *   gradc-smith show SEED          prints the model
@@ -63,6 +63,7 @@ typedef struct Verdict {
     int32_t budgets, again; /* compiled within one; steps that run again there */
     int32_t offloaded;      /* ... and values leave the block */
     int32_t cut;            /* with scans that are cut into runs */
+    int32_t kept;           /* ... of which only the last steps are kept */
     int32_t slices;         /* with wide values that are computed in slices */
     int32_t chunked;        /* that are in row chunks from the start */
     int32_t

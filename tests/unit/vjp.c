@@ -499,13 +499,24 @@ static int64_t count_stacked(void)
     return n;
 }
 
-/* A recurrence of 24 steps, lean or cut into runs. */
-static Recurred recur(bool lean, int levels)
+/* In place of the graph there is one whose scans keep less. */
+static void keep_less(int64_t share)
+{
+    KeptSteps all;
+    Graph *less = keep_steps(g, share, 4, &all);
+    ck_assert_ptr_nonnull(less);
+    graph_free(g);
+    g = less;
+    simplify(&cx, g);
+}
+
+/* A recurrence, lean or cut into runs, or (`share` of KEEP_ALL) with some of its steps kept. */
+static Recurred recur(int steps, bool down, bool lean, int levels, int64_t share)
 {
     Recurred is;
     Ref last;
     renew();
-    recurrence(24, false, lean, &last);
+    recurrence(steps, down, lean, &last);
     Ref y = g_sum_all(g, last), d[3];
     graph_root(g, ROOT_OTHER, "last", last, -1, -1);
     graph_root(g, ROOT_OTHER, "y", y, -1, -1);
@@ -522,6 +533,8 @@ static Recurred recur(bool lean, int levels)
     for (int i = 0; i < 3; i++)
         graph_root(g, ROOT_OTHER, "d", d[i], -1, -1);
     simplify(&cx, g);
+    if (share > 0)
+        keep_less(share);
     ck_assert_ptr_null(graph_verify(g, &cx.perm));
     uint64_t s = 1;
     Value *in = random_inputs(g, 3, -1, 1, &s, &cx.perm);
@@ -540,24 +553,78 @@ static void check_same(const Recurred *x, const double *kept)
     }
 }
 
+enum { MOST_STEPS = 24, MOST_VALUES = 6 + 6 + MOST_STEPS * 6 + 9 };
+
+/* Gives how many there are. */
+static int copy_values(const Recurred *x, double *to)
+{
+    int n = 0;
+    for (int i = 0; i < 4; i++)
+        for (int e = 0; e < x->value[i].n; e++)
+            to[n++] = x->value[i].x[e];
+    return n;
+}
+
 /* However little is kept, no bit of a gradient changes. */
 START_TEST(lean_loops_keep_their_bits)
 {
-    double kept[6 + 6 + 24 * 6 + 9], *to = kept;
-    Recurred all = recur(false, 0);
-    for (int i = 0; i < 4; i++)
-        for (int e = 0; e < all.value[i].n; e++)
-            *to++ = all.value[i].x[e];
-    ck_assert_int_eq(to - kept, sizeof kept / sizeof *kept);
-    Recurred lean = recur(true, 0);
+    double kept[MOST_VALUES];
+    Recurred all = recur(24, false, false, 0, 0);
+    ck_assert_int_eq(copy_values(&all, kept), MOST_VALUES);
+    Recurred lean = recur(24, false, true, 0, 0);
     check_same(&lean, kept);
     /* 24 carries, and 24 slices of the input's gradient, 6 elements each */
     ck_assert_int_eq(lean.stacked, 2 * 24 * 6);
     static const int64_t runs[] = {4, 3, 2};
     for (int levels = 1; levels < 4; levels++) {
-        Recurred few = recur(false, levels);
+        Recurred few = recur(24, false, false, levels, 0);
         check_same(&few, kept);
         ck_assert_int_eq(few.stacked, (runs[levels - 1] + 24) * 6);
+    }
+}
+END_TEST
+
+/* Nor where the last steps are kept and the first ones run again, of any number of steps. */
+START_TEST(loops_that_keep_some_steps_keep_their_bits)
+{
+    static const int steps[] = {4, 5, 7, 23, 24};
+    static const int64_t share[] = {1, KEEP_ALL / 3, KEEP_ALL / 2, 3 * KEEP_ALL / 4};
+    double kept[MOST_VALUES];
+    for (int i = 0; i < 5 * 4 * 2; i++) {
+        int n = steps[i / 8];
+        bool down = i % 2 == 1;
+        KeptSteps of = kept_steps(n, share[i / 2 % 4]);
+        if (of.runs == 0)
+            continue;
+        Recurred all = recur(n, down, false, 0, 0);
+        copy_values(&all, kept);
+        Recurred few = recur(n, down, false, 0, share[i / 2 % 4]);
+        check_same(&few, kept);
+        /* the slices of the input's gradient, n of 6 elements, are there in any case */
+        int64_t a_step = all.stacked / n - 6;
+        ck_assert_int_eq(few.stacked, of.kept * a_step + 6 * of.runs + 6 * n);
+    }
+}
+END_TEST
+
+/* Within the rows asked for, if that can be; and more rows never keep fewer steps. */
+START_TEST(more_bytes_keep_more_steps)
+{
+    for (int64_t n = 0; n < 400; n += n < 40 ? 1 : 37) {
+        KeptSteps last = {0};
+        for (int64_t share = 1; share <= KEEP_ALL; share += 41) {
+            KeptSteps s = kept_steps(n, share);
+            int64_t rows = n * share / KEEP_ALL, need = s.kept + s.runs;
+            ck_assert_int_eq(s.kept + s.runs * s.run, n);
+            ck_assert(s.runs == 0 || (s.run >= 1 && s.run <= s.kept && need < n));
+            ck_assert(last.kept + last.runs > rows || need <= rows || share == 1);
+            ck_assert_int_ge(s.kept, last.kept);
+            last = s;
+        }
+        ck_assert_int_eq(kept_steps(n, KEEP_ALL).runs, 0);
+        KeptSteps s = kept_steps(n, 1);
+        int64_t least = s.kept + s.runs; /* a root of n twice; what runs leave over is kept, too */
+        ck_assert(n < 4 || least * least <= 9 * n);
     }
 }
 END_TEST
@@ -628,6 +695,8 @@ Suite *suite_vjp(void)
     tcase_add_test(c, recurrent_cell);
     tcase_add_test(c, a_loop_keeps_its_bits);
     tcase_add_test(c, lean_loops_keep_their_bits);
+    tcase_add_test(c, loops_that_keep_some_steps_keep_their_bits);
+    tcase_add_test(c, more_bytes_keep_more_steps);
     tcase_add_test(c, dropout_in_a_loop_is_drawn_again);
     tcase_add_test(c, a_long_graph_takes_linear_time);
     suite_add_tcase(s, c);
