@@ -21,17 +21,40 @@ typedef struct Form {
 enum { FEW_SLICES = 8, MANY_SLICES = 64 };
 
 struct Options;
+struct Output;
 
-/* Says what kernels take on a machine, which the command line can find out. */
+/* What is timed, as `o` has it but without a budget. */
+typedef struct TimedModel {
+    int32_t source;
+    const struct Options *o;
+    const char *hash; /* of the model */
+} TimedModel;
+
+/* A program that keeps to a budget, timed as a whole. */
+typedef struct TimedPlan {
+    char key[33]; /* hash of what it runs, in hexadecimal digits */
+    Form form;
+    int64_t budget;      /* bytes that it was planned for, ... */
+    int64_t peak;        /* ... and that it needs */
+    double ratio[4];     /* by entry: of calls to those of the program without a budget; 0: none */
+    const char *untimed; /* why it was not timed; NULL: it was */
+} TimedPlan;
+
+/* Says what things take on a machine, which the command line can find out. Where a function
+ * fails, that is reported, and it gives false. */
 typedef struct KernelTimer {
     void *of;
     /* ns[i] of each kernel, whose operands lie about in `spread` bytes; 0: they stay where they
-     * are. fails: false, after a report. */
+     * are. */
     bool (*time)(void *of, Ctx *cx, Kernel *const *kernel, int n, int64_t spread, double *ns);
-    /* ns[e] of one call of each entry of the model `hash`, whose text is `source`, as `o` has it
-     * but without a budget; 0: it was not timed. fails: false, after a report. */
-    bool (*whole)(void *of, Ctx *cx, int32_t source, const struct Options *o, const char *hash,
-                  double ns[4]);
+    /* ns[e] of one call of each entry of the model without a budget; 0: it was not timed. */
+    bool (*whole)(void *of, Ctx *cx, const TimedModel *m, double ns[4]);
+    /* Key and ratios of the program in `out`, for entries whose ratio is not given yet, or why
+     * they are not timed.   requires: form, budget and peak of x. */
+    bool (*plan)(void *of, Ctx *cx, const TimedModel *m, const struct Output *out, TimedPlan *x);
+    /* The i-th of the programs that were timed of this model; NULL after the last. */
+    const TimedPlan *(*known)(void *of, const TimedModel *m, int i);
+    void (*close)(void *of); /* what was kept for further questions */
 } KernelTimer;
 
 typedef struct Options {
@@ -51,6 +74,7 @@ typedef struct Options {
     bool once;                /* ... nor one in which steps run again */
     const char *unsplit;      /* why no form splits the batch, though it was allowed; or NULL */
     int64_t beside[4];        /* ns: Plan.beside of the entries */
+    int64_t within;           /* bytes that plans keep to, in place of the budget; 0: that */
     Form form;                /* without a budget; with one, where compile_planned() begins */
     int64_t chunk_from;       /* matrices of so many elements are computed in row chunks; 0: none */
     int32_t threads_max;      /* lanes that the block has scratch for */

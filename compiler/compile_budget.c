@@ -68,11 +68,14 @@ bool compile_within(Ctx *cx, const Options *o, Output *out)
         if (out->plan[e] != NULL)
             w[e] = within_open(out->plan[e], o->effort, out->arena);
     int64_t budget = out->budget = budget_bytes(&o->budget, w, out);
+    int64_t within = o->within > 0 ? o->within : budget;
     for (int e = 0; e < N_ENTRIES; e++) {
         if (w[e] == NULL)
             continue;
         out->over = out->over || out->plan[e]->peak > budget;
-        bool fits = within_plan(w[e], budget);
+        bool fits = within_plan(w[e], within);
+        out->plan[e]->budget.bytes = budget;
+        out->plan[e]->budget.within = within != budget ? within : 0;
         /* Proofs are of the steps as they are: no other form is impossible for that. */
         bool has_runs = out->has_runs || out->has_kept;
         if (fits ? o->prove && !has_runs && o->form.slices == 0 : !out->has_forms)

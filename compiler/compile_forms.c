@@ -1,33 +1,8 @@
 /* Forms of a program: where steps that run again are not enough for a budget, or dearer, the
  * graphs are built in another way. */
-#include "compile.h"
+#include "compile_forms.h"
 
-#include "kernel/program.h"
 #include "pass/pass.h"
-
-typedef struct Forms {
-    Ctx *cx;
-    int32_t source;
-    Options o; /* of the form that is in `out` */
-    Output *out;
-    int n_diags, n_warnings; /* of the graphs, which every form has again */
-    bool counts_rows;        /* partial batches are taken */
-    int64_t once[N_ENTRIES]; /* what the entries cost in the first form without a budget */
-    Form best;               /* the cheapest that fits, else the one that needs least */
-    int64_t best_cost;       /* INT64_MAX: none has fitted */
-    bool has_program;        /* the best form compiles; it is in `out`, or */
-    bool is_kept;            /* here: */
-    Output kept;
-    int64_t least;            /* bytes: the smallest peak that some form was found to have */
-    int64_t whole[N_ENTRIES]; /* what they cost in the best form that does not split a batch */
-    VEC(int64_t) split;       /* how a batch may be split, ascending */
-} Forms;
-
-static bool same_form(const Form *a, const Form *b)
-{
-    return a->scan_levels == b->scan_levels && a->kept == b->kept && a->slices == b->slices &&
-           a->split == b->split;
-}
 
 /* ---- how good a form is ------------------------------------------------------------- */
 
@@ -52,8 +27,7 @@ static int64_t cost_of(const Output *out)
     return cost;
 }
 
-/* What is said of the form in its plans. */
-static void describe(const Forms *f)
+void forms_describe(const Forms *f)
 {
     for (int e = 0; e < N_ENTRIES; e++) {
         Plan *p = f->out->plan[e];
@@ -79,7 +53,7 @@ static void put_by(Forms *f)
     f->is_kept = true;
 }
 
-static void drop_kept(Forms *f)
+void forms_drop_kept(Forms *f)
 {
     if (f->is_kept)
         output_free_graphs(&f->kept);
@@ -93,9 +67,11 @@ static void judge_form(Forms *f)
     bool fits = f->cx->n_errors == 0 && f->o.budget.kind != BUDGET_LEAST;
     bool better = fits ? cost < f->best_cost : f->best_cost == INT64_MAX && least < f->least;
     f->least = least < f->least ? least : f->least;
+    if (fits && f->o.timer != NULL)
+        vec_push(f->out->arena, &f->rival, ((Rival){.form = f->o.form, .cost = cost}));
     if (!better)
         return;
-    drop_kept(f);
+    forms_drop_kept(f);
     f->has_program = f->cx->n_errors == 0;
     f->best = f->o.form;
     f->best_cost = fits ? cost : f->best_cost;
@@ -105,27 +81,39 @@ static void judge_form(Forms *f)
 
 /* ---- one after the other ------------------------------------------------------------ */
 
-/* One form, in place of what is in `out`. Gives the bytes that it needs; INT64_MAX: there is no
- * program of this form, but a report. */
-static int64_t try_form(Forms *f, Form form)
+/* Forms that cost more are not planned. */
+static int64_t enough(const Forms *f)
+{
+    if (f->best_cost == INT64_MAX || f->o.within > 0)
+        return 0;
+    return f->o.timer != NULL ? (int64_t)(RIVAL_COST * (double)f->best_cost) : f->best_cost;
+}
+
+bool forms_plan(Forms *f, Form form)
 {
     put_by(f);
     *f->out = (Output){.arena = f->out->arena, .has_forms = true};
     f->o.form = form;
-    f->o.enough = f->best_cost < INT64_MAX ? f->best_cost : 0;
+    f->o.enough = enough(f);
     f->cx->diag.n = f->n_diags;
     f->cx->n_errors = 0;
     f->cx->n_warnings = f->n_warnings;
     if (!compile_graphs(f->cx, f->source, &f->o, false, f->out) ||
         (model_pinned(f->out->model)->rows >= 0) != f->counts_rows)
-        return INT64_MAX;
+        return false;
     f->cx->diag.n = f->n_diags;
     f->cx->n_warnings = f->n_warnings;
     compile_program(f->cx, &f->o, f->out);
-    if (f->out->dear || (f->o.once && f->out->over))
+    return !f->out->dear && !(f->o.once && f->out->over);
+}
+
+/* Gives the bytes that the form needs; INT64_MAX: forms_plan() fails. */
+static int64_t try_form(Forms *f, Form form)
+{
+    if (!forms_plan(f, form))
         return INT64_MAX;
     judge_form(f);
-    describe(f);
+    forms_describe(f);
     return needed(f->out);
 }
 
@@ -250,12 +238,12 @@ static bool has_to_try(const Forms *f)
     return f->split.n > 0 || (others && short_of_bytes);
 }
 
-/* The best form, in `out`; where none has fitted, with the reports of the one that needs least. */
-static void bring_back(Forms *f)
+void forms_bring_back(Forms *f)
 {
     if (f->is_kept) {
         output_free_graphs(f->out);
         *f->out = f->kept;
+        f->is_kept = false;
         f->cx->diag.n = f->n_diags;
         f->cx->n_errors = 0;
         f->cx->n_warnings = f->n_warnings;
@@ -269,15 +257,13 @@ static void bring_back(Forms *f)
 static bool time_whole(Forms *f)
 {
     const KernelTimer *t = f->o.timer;
-    Options o = f->o;
     double ns[N_ENTRIES] = {0};
-    char hash[65];
     if (t == NULL)
         return true;
+    Options o = f->o;
     for (int e = 0; e < N_ENTRIES; e++)
         o.entry[e] = f->out->plan[e] != NULL;
-    model_hash(f->out->model, hash);
-    if (!t->whole(t->of, f->cx, f->source, &o, hash, ns))
+    if (!t->whole(t->of, f->cx, &(TimedModel){f->source, &o, f->hash}, ns))
         return false;
     for (int e = 0; e < N_ENTRIES; e++) {
         Plan *p = f->out->plan[e];
@@ -285,6 +271,32 @@ static bool time_whole(Forms *f)
             p->beside = f->o.beside[e] = (int64_t)ns[e] - plan_cost(p, false);
     }
     return true;
+}
+
+/* The form that is the cheapest as predicted, in `out`. */
+static bool choose_form(Forms *f)
+{
+    const Form first = f->o.form;
+    f->counts_rows = model_pinned(f->out->model)->rows >= 0;
+    if (f->o.allow_split)
+        find_splits(f);
+    bool others = f->out->has_runs || f->out->has_kept || f->out->has_slices || f->split.n > 0;
+    f->out->has_forms = others && f->o.budget.kind != BUDGET_NONE;
+    bool fits = compile_program(f->cx, &f->o, f->out);
+    bool more = f->out->has_forms && has_to_try(f);
+    if ((fits || more) && !time_whole(f))
+        return false;
+    for (int e = 0; e < N_ENTRIES; e++)
+        f->once[e] = f->out->plan[e] == NULL ? 0 : plan_cost(f->out->plan[e], false);
+    if (!more)
+        return fits;
+    judge_form(f);
+    forms_describe(f);
+    if (f->o.budget.kind == BUDGET_SHARE) /* of what the first form takes */
+        f->o.budget = (BudgetAsked){.kind = BUDGET_BYTES, .bytes = f->out->budget};
+    try_all(f, &first);
+    forms_bring_back(f);
+    return f->cx->n_errors == 0;
 }
 
 bool compile_planned(Ctx *cx, int32_t source, const Options *o, Output *out)
@@ -295,23 +307,11 @@ bool compile_planned(Ctx *cx, int32_t source, const Options *o, Output *out)
         return false;
     f.n_diags = cx->diag.n;
     f.n_warnings = cx->n_warnings;
-    f.counts_rows = model_pinned(out->model)->rows >= 0;
-    if (o->allow_split)
-        find_splits(&f);
-    bool others = out->has_runs || out->has_kept || out->has_slices || f.split.n > 0;
-    out->has_forms = others && o->budget.kind != BUDGET_NONE;
-    bool fits = compile_program(cx, &f.o, out), more = out->has_forms && has_to_try(&f);
-    if ((fits || more) && !time_whole(&f))
-        return false;
-    if (!more)
-        return fits;
-    for (int e = 0; e < N_ENTRIES; e++)
-        f.once[e] = out->plan[e] == NULL ? 0 : plan_cost(out->plan[e], false);
-    judge_form(&f);
-    describe(&f);
-    if (o->budget.kind == BUDGET_SHARE) /* of what the first form takes */
-        f.o.budget = (BudgetAsked){.kind = BUDGET_BYTES, .bytes = out->budget};
-    try_all(&f, &o->form);
-    bring_back(&f);
-    return cx->n_errors == 0;
+    model_hash(out->model, f.hash);
+    bool ok = choose_form(&f);
+    if (ok && o->timer != NULL && o->budget.kind != BUDGET_NONE)
+        ok = forms_measure(&f, o->budget.kind);
+    if (o->timer != NULL)
+        o->timer->close(o->timer->of);
+    return ok;
 }

@@ -141,7 +141,7 @@ typedef struct Session {
 int session_open(Cli *c, Session *s, bool wants_grad);
 /* The same of a text. */
 int session_open_text(Cli *c, Session *s, const char *name, const char *text, int64_t threads);
-/* Makes a handle of what has been loaded, with --seed. */
+/* Makes a handle of what has been loaded, with --seed, and a pool unless there is one. */
 int session_start(const Cli *c, Session *s, int64_t threads);
 void session_close(Session *s);
 /* A message for a status of the model's entries. */

@@ -59,13 +59,13 @@ int session_start(const Cli *c, Session *s, int64_t threads)
         return status;
     gradc_options o = {.struct_size = sizeof o, .abi = GRADC_ABI, .seed = (uint64_t)seed};
     gradc_error e = {0};
-    if (threads > 1) {
-        if (gradc_pool_open((int32_t)threads, 0, &s->pool, &e) != GRADC_OK) {
-            say("%s", e.text);
-            return EXIT_FILE;
-        }
-        gradc_pool_use(s->pool, &o);
+    if (threads > 1 && s->pool == NULL &&
+        gradc_pool_open((int32_t)threads, 0, &s->pool, &e) != GRADC_OK) {
+        say("%s", e.text);
+        return EXIT_FILE;
     }
+    if (s->pool != NULL)
+        gradc_pool_use(s->pool, &o);
     int status_of_store = open_store(c, s, &o);
     if (status_of_store != EXIT_OK)
         return status_of_store;

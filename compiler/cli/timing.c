@@ -1,222 +1,9 @@
-/* The file of --cost-file: which times it holds, and who asks for them. */
+/* --cost measured: who asks for times, and which of them the file has. */
 #include "timing.h"
 
-#include <jansson.h>
-#include <math.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "../../runtime/gradc.h"
-
-enum { MOST_BYTES = 1 << 28 };
-static const double most_ns = 1e15;
-
-/* ---- reading ------------------------------------------------------------------------- */
-
-static int refuse(const Timings *t, const char *what)
-{
-    Diag *d = diag_error(t->c->cx, E0615, NO_SPAN, "%s: %s", t->path, what);
-    diag_help(t->c->cx, d,
-              "`--cost measured --cost-file FILE` writes such a file; without it, "
-              "kernels are measured anew");
-    return finish(t->c, false);
-}
-
-static bool read_text_at(const Timings *t, const json_t *o, const char *key, const char **to)
-{
-    const char *s = json_string_value(json_object_get(o, key));
-    if (s != NULL)
-        *to = arena_strdup(&t->c->cx->perm, s);
-    return s != NULL;
-}
-
-static bool read_whole(const json_t *o, const char *key, int64_t least, int64_t most, int64_t *to)
-{
-    const json_t *v = json_object_get(o, key);
-    *to = json_integer_value(v);
-    return json_is_integer(v) && *to >= least && *to <= most;
-}
-
-static bool read_key(const json_t *o, const char *name, char to[TIMING_KEY + 1])
-{
-    const char *s = json_string_value(json_object_get(o, name));
-    if (s == NULL || strlen(s) != TIMING_KEY || strspn(s, "0123456789abcdef") != TIMING_KEY)
-        return false;
-    memcpy(to, s, TIMING_KEY + 1);
-    return true;
-}
-
-static bool read_threads(const json_t *o, int32_t *to)
-{
-    int64_t threads;
-    bool ok = read_whole(o, "threads", 1, GRADC_MAX_LANES, &threads);
-    *to = (int32_t)threads;
-    return ok;
-}
-
-static bool read_ns(const json_t *o, double *to)
-{
-    const json_t *ns = json_object_get(o, "ns");
-    *to = json_number_value(ns);
-    return json_is_number(ns) && *to > 0 && *to <= most_ns;
-}
-
-/* What is missing, or NULL. */
-static const char *read_timing(const Timings *t, const json_t *o, Timing *to)
-{
-    if (!read_key(o, "kernel", to->key))
-        return "a hash `kernel` of 32 hexadecimal digits";
-    if (!read_text_at(t, o, "name", &to->name) || !read_text_at(t, o, "target", &to->target))
-        return "a `name` or a `target`";
-    if (!read_threads(o, &to->threads))
-        return "a number of `threads`";
-    if (!read_whole(o, "spread", 0, INT64_MAX, &to->spread))
-        return "a number of bytes `spread`";
-    return read_ns(o, &to->ns) ? NULL : "a time `ns`";
-}
-
-/* The times of one kernel, under the conditions of `like`. */
-static const Timing *find(const Timings *t, const Timing *like)
-{
-    for (int i = 0; i < t->at.n; i++) {
-        const Timing *x = &t->at.at[i];
-        if (memcmp(x->key, like->key, TIMING_KEY) == 0 && x->threads == like->threads &&
-            x->spread == like->spread && strcmp(x->target, like->target) == 0)
-            return x;
-    }
-    return NULL;
-}
-
-static const WholeTiming *find_whole(const Timings *t, const WholeTiming *like)
-{
-    for (int i = 0; i < t->whole.n; i++) {
-        const WholeTiming *x = &t->whole.at[i];
-        if (memcmp(x->key, like->key, TIMING_KEY) == 0 && x->threads == like->threads &&
-            strcmp(x->entry, like->entry) == 0 && strcmp(x->target, like->target) == 0)
-            return x;
-    }
-    return NULL;
-}
-
-/* Of entries as a whole. What is missing, or NULL. */
-static const char *read_entries(Timings *t, const json_t *list)
-{
-    Arena *a = &t->c->cx->perm;
-    const json_t *o;
-    size_t i;
-    if (list != NULL && !json_is_array(list))
-        return "`entries` is no list";
-    json_array_foreach(list, i, o)
-    {
-        WholeTiming x = {0};
-        if (!read_key(o, "model", x.key) || !read_text_at(t, o, "entry", &x.entry) ||
-            !read_text_at(t, o, "target", &x.target) || !read_threads(o, &x.threads) ||
-            !read_ns(o, &x.ns))
-            return arena_printf(a,
-                                "entry %zu of the list has not a hash `model` of 32 hexadecimal "
-                                "digits, `entry`, `target`, `threads` and `ns`",
-                                i);
-        if (find_whole(t, &x) != NULL)
-            return arena_printf(a, "entry %zu of the list is there twice: %s", i, x.key);
-        vec_push(a, &t->whole, x);
-    }
-    return NULL;
-}
-
-static const char *read_all(Timings *t, const json_t *root)
-{
-    Arena *a = &t->c->cx->perm;
-    const json_t *list = json_object_get(root, "kernels"), *o;
-    if (!read_text_at(t, root, "measured_on", &t->cpu))
-        return "the machine `measured_on` is missing";
-    if (!json_is_array(list))
-        return "a list `kernels` is missing";
-    size_t i;
-    json_array_foreach(list, i, o)
-    {
-        Timing x = {0};
-        const char *missing = read_timing(t, o, &x);
-        if (missing != NULL)
-            return arena_printf(a, "kernel %zu of the list has not %s", i, missing);
-        if (find(t, &x) != NULL)
-            return arena_printf(a, "kernel %zu of the list is there twice: %s", i, x.key);
-        vec_push(a, &t->at, x);
-    }
-    return read_entries(t, json_object_get(root, "entries"));
-}
-
-int timings_read(Timings *t)
-{
-    Text text;
-    json_error_t e;
-    text_init(&text, &t->c->cx->perm);
-    if (t->path == NULL)
-        return EXIT_OK;
-    if (access(t->path, F_OK) != 0)
-        return timings_write(t); /* an empty list: better now than when all is measured */
-    int status = read_text(t->path, MOST_BYTES, &text);
-    if (status != EXIT_OK)
-        return status;
-    json_t *root = json_loadb(text.at, text.n, JSON_REJECT_DUPLICATES, &e);
-    if (root == NULL)
-        return refuse(
-            t, arena_printf(&t->c->cx->perm, "line %d, column %d: %s", e.line, e.column, e.text));
-    const char *wrong = read_all(t, root);
-    json_decref(root);
-    return wrong == NULL ? EXIT_OK : refuse(t, wrong);
-}
-
-/* ---- writing ------------------------------------------------------------------------- */
-
-/* What was measured, and how: the end of an object. */
-static void write_time(Text *to, int32_t threads, double ns)
-{
-    text_add(to, ", \"threads\": %d, \"ns\": ", threads);
-    text_double(to, ns);
-    text_char(to, '}');
-}
-
-static void write_entries(const Timings *t, Text *to)
-{
-    text_add(to, "],\n\"entries\": [");
-    for (int i = 0; i < t->whole.n; i++) {
-        const WholeTiming *x = &t->whole.at[i];
-        text_add(to, "%s\n  {", i > 0 ? "," : "");
-        text_pair(to, "model", x->key);
-        text_add(to, ", ");
-        text_pair(to, "entry", x->entry);
-        text_add(to, ", ");
-        text_pair(to, "target", x->target);
-        write_time(to, x->threads, x->ns);
-    }
-}
-
-int timings_write(const Timings *t)
-{
-    Text to;
-    text_init(&to, &t->c->cx->perm);
-    if (t->path == NULL)
-        return EXIT_OK;
-    text_add(&to, "{");
-    text_pair(&to, "measured_on", t->cpu);
-    text_add(&to, ", \"kernels\": [");
-    for (int i = 0; i < t->at.n; i++) {
-        const Timing *x = &t->at.at[i];
-        text_add(&to, "%s\n  {", i > 0 ? "," : "");
-        text_pair(&to, "kernel", x->key);
-        text_add(&to, ", ");
-        text_pair(&to, "name", x->name);
-        text_add(&to, ", ");
-        text_pair(&to, "target", x->target);
-        text_add(&to, ", \"spread\": %lld", (long long)x->spread);
-        write_time(&to, x->threads, x->ns);
-    }
-    write_entries(t, &to);
-    text_add(&to, "\n]}\n");
-    Files *f = files_open(&t->c->cx->perm);
-    files_add(f, t->path, to.at, to.n);
-    return files_commit(f);
-}
 
 /* ---- asking -------------------------------------------------------------------------- */
 
@@ -285,6 +72,14 @@ static bool may_measure(const Timings *t, Ctx *cx, int n)
     return d == NULL;
 }
 
+static bool keep(const Timings *t, Ctx *cx)
+{
+    if (timings_write(t) == EXIT_OK)
+        return true;
+    diag_error(cx, E0616, NO_SPAN, "%s: what was measured could not be kept", t->path);
+    return false;
+}
+
 static bool measure(Timings *t, Ctx *cx, Unknown *u)
 {
     if (u->kernel.n == 0)
@@ -294,10 +89,7 @@ static bool measure(Timings *t, Ctx *cx, Unknown *u)
         return false;
     for (int i = 0; i < u->timing.n; i++)
         vec_push(&t->c->cx->perm, &t->at, u->timing.at[i]);
-    if (timings_write(t) == EXIT_OK)
-        return true;
-    diag_error(cx, E0616, NO_SPAN, "%s: what was measured could not be kept", t->path);
-    return false;
+    return keep(t, cx);
 }
 
 static bool ask(void *of, Ctx *cx, Kernel *const *kernel, int n, int64_t spread, double *ns)
@@ -309,7 +101,7 @@ static bool ask(void *of, Ctx *cx, Kernel *const *kernel, int n, int64_t spread,
     Timing *like = NEW_ARRAY(&cx->perm, Timing, n);
     for (int i = 0; i < n; i++) {
         like[i] = timing_of(t, kernel[i], spread);
-        if (find(t, &like[i]) != NULL || is_among(&u, &like[i]))
+        if (timings_find(t, &like[i]) != NULL || is_among(&u, &like[i]))
             continue;
         vec_push(&cx->perm, &u.kernel, kernel[i]);
         vec_push(&cx->perm, &u.timing, like[i]);
@@ -317,59 +109,176 @@ static bool ask(void *of, Ctx *cx, Kernel *const *kernel, int n, int64_t spread,
     if (!measure(t, cx, &u))
         return false;
     for (int i = 0; i < n; i++)
-        ns[i] = find(t, &like[i])->ns;
+        ns[i] = timings_find(t, &like[i])->ns;
     return true;
 }
 
-static WholeTiming whole_of(const Timings *t, const Options *o, const char *hash)
+/* ---- programs as a whole ---------------------------------------------------------------- */
+
+static WholeTiming whole_of(const Timings *t, const TimedModel *m)
 {
     Arena scratch = {0};
     Text text;
+    const Options *o = m->o;
     WholeTiming x = {.threads = t->c->timing_threads, .target = target_of(t->c)};
     text_init(&text, &scratch);
-    text_add(&text, "%s %s %lld %d", hash, o->precision != NULL ? o->precision : "-",
+    text_add(&text, "%s %s %lld %d", m->hash, o->precision != NULL ? o->precision : "-",
              (long long)o->chunk_from, o->threads_max);
     make_key(&text, x.key);
     arena_free(&scratch);
     return x;
 }
 
-static bool time_whole(Timings *t, Ctx *cx, int32_t source, const Options *o, WholeTiming x)
+/* What there is goes into ns; false: that is not all. */
+static bool know_whole(const Timings *t, const TimedModel *m, double ns[4])
 {
-    double ns[N_ENTRIES] = {0};
-    if (!may_measure(t, cx, 0) || !entries_time(t->c, cx, source, o, ns))
+    WholeTiming x = whole_of(t, m);
+    bool all = true;
+    for (int e = 0; e < N_ENTRIES; e++) {
+        x.entry = entry_name((EntryKind)e);
+        const WholeTiming *found = timings_find_whole(t, &x);
+        ns[e] = found != NULL ? found->ns : 0;
+        all = all && (found != NULL || e == ENTRY_INIT || !m->o->entry[e]);
+    }
+    return all;
+}
+
+/* t->open, unless that needs too much memory. */
+static bool open_whole(Timings *t, Ctx *cx, const TimedModel *m)
+{
+    return t->open != NULL || (may_measure(t, cx, 0) && whole_open(t->c, cx, m, &t->open));
+}
+
+static bool ask_whole(void *of, Ctx *cx, const TimedModel *m, double ns[4])
+{
+    Timings *t = of;
+    if (know_whole(t, m, ns))
+        return true;
+    if (!open_whole(t, cx, m))
         return false;
+    if (t->open == NULL)
+        return true;
+    if (!whole_time(t->open, cx, ns))
+        return false;
+    WholeTiming x = whole_of(t, m);
     for (int e = 0; e < N_ENTRIES; e++) {
         x.entry = entry_name((EntryKind)e);
         x.ns = ns[e];
-        if (ns[e] > 0 && find_whole(t, &x) == NULL)
+        const WholeTiming *found = timings_find_whole(t, &x);
+        if (found != NULL)
+            ns[e] = found->ns;
+        else if (ns[e] > 0)
             vec_push(&t->c->cx->perm, &t->whole, x);
     }
-    if (timings_write(t) == EXIT_OK)
-        return true;
-    diag_error(cx, E0616, NO_SPAN, "%s: what was measured could not be kept", t->path);
-    return false;
+    return keep(t, cx);
 }
 
-static bool ask_whole(void *of, Ctx *cx, int32_t source, const Options *o, const char *hash,
-                      double ns[4])
+/* Without what tells programs of one model apart. */
+static PlanTiming plan_of(const Timings *t, const TimedModel *m)
+{
+    Arena scratch = {0};
+    Text text;
+    const Options *o = m->o;
+    WholeTiming whole = whole_of(t, m);
+    PlanTiming x = {.threads = whole.threads, .target = whole.target};
+    text_init(&text, &scratch);
+    text_add(&text, "%s %d", whole.key, (int)o->effort);
+    for (int e = 0; e < N_ENTRIES; e++)
+        text_add(&text, " %d", o->entry[e]);
+    make_key(&text, x.key);
+    arena_free(&scratch);
+    return x;
+}
+
+static void make_plan_key(const Program *p, char key[TIMING_KEY + 1])
+{
+    Arena scratch = {0};
+    Text text;
+    text_init(&text, &scratch);
+    program_print(p, &text);
+    make_key(&text, key);
+    arena_free(&scratch);
+}
+
+static bool is_offloaded(const Options *o, const Program *p)
+{
+    bool stores = o->offload;
+    for (int i = 0; i < p->entry.n; i++)
+        stores = stores || p->entry.at[i].store_bytes > 0;
+    return stores;
+}
+
+/* Calls that take longer are not made some ten times. */
+static const double most_call_ns = 1e9;
+
+/* Why entries whose calls take ns[e] without a budget are not timed with one, or NULL. */
+static const char *why_untimed(const TimedModel *m, const Program *p, const double ns[4])
+{
+    double sum = 0;
+    if (is_offloaded(m->o, p))
+        return "what is offloaded is the caller's to move";
+    for (int e = 0; e < N_ENTRIES; e++) {
+        bool timed = m->o->entry[e] && e != ENTRY_INIT;
+        if (timed && ns[e] <= 0)
+            return "without a budget it takes more than half of the memory";
+        sum += timed ? ns[e] : 0;
+    }
+    if (sum <= most_call_ns)
+        return NULL;
+    return arena_printf(
+        p->arena, "a call of each entry takes %.1f s, and more than 1 s is too long", sum / 1e9);
+}
+
+static bool ask_plan(void *of, Ctx *cx, const TimedModel *m, const Output *out, TimedPlan *plan)
 {
     Timings *t = of;
-    WholeTiming x = whole_of(t, o, hash);
-    bool known = true;
-    for (int round = 0; round < 2; round++) {
-        for (int e = 0; e < N_ENTRIES; e++) {
-            x.entry = entry_name((EntryKind)e);
-            const WholeTiming *found = find_whole(t, &x);
-            ns[e] = found != NULL ? found->ns : 0;
-            known = known && (found != NULL || e == ENTRY_INIT || !o->entry[e]);
-        }
-        if (known || round > 0)
-            break;
-        if (!time_whole(t, cx, source, o, x))
-            return false;
+    double ns[N_ENTRIES], ratio[N_ENTRIES];
+    PlanTiming x = plan_of(t, m);
+    make_plan_key(out->program, plan->key);
+    memcpy(x.plan.key, plan->key, sizeof x.plan.key);
+    const PlanTiming *found = timings_find_plan(t, &x);
+    if (found != NULL) {
+        *plan = found->plan;
+        return true;
     }
-    return true;
+    know_whole(t, m, ns);
+    plan->untimed = why_untimed(m, out->program, ns);
+    if (plan->untimed != NULL)
+        return true;
+    if (!open_whole(t, cx, m))
+        return false;
+    for (int e = 0; e < N_ENTRIES; e++)
+        ns[e] = plan->ratio[e] > 0 || e == ENTRY_INIT || !m->o->entry[e] ? 0 : ns[e];
+    if (!whole_beside(t->open, cx, out->program, ns, ratio, &plan->untimed))
+        return false;
+    if (plan->untimed != NULL)
+        return true;
+    for (int e = 0; e < N_ENTRIES; e++)
+        plan->ratio[e] = ns[e] > 0 ? ratio[e] : plan->ratio[e];
+    x.plan = *plan;
+    vec_push(&t->c->cx->perm, &t->plan, x);
+    return keep(t, cx);
+}
+
+static const TimedPlan *known_plan(void *of, const TimedModel *m, int i)
+{
+    const Timings *t = of;
+    const PlanTiming like = plan_of(t, m);
+    for (int k = 0; k < t->plan.n; k++) {
+        const PlanTiming *x = &t->plan.at[k];
+        bool allowed = x->plan.form.split == 0 || m->o->allow_split;
+        if (allowed && memcmp(x->key, like.key, TIMING_KEY) == 0 && x->threads == like.threads &&
+            strcmp(x->target, like.target) == 0 && i-- == 0)
+            return &x->plan;
+    }
+    return NULL;
+}
+
+static void close_whole(void *of)
+{
+    Timings *t = of;
+    whole_close(t->open);
+    t->open = NULL;
 }
 
 int cli_measured(Cli *c)
@@ -385,7 +294,12 @@ int cli_measured(Cli *c)
     if (status == EXIT_OK)
         status = timings_read(t);
     c->timing_threads = (int32_t)threads;
-    t->timer = (KernelTimer){.of = t, .time = ask, .whole = ask_whole};
+    t->timer = (KernelTimer){.of = t,
+                             .time = ask,
+                             .whole = ask_whole,
+                             .plan = ask_plan,
+                             .known = known_plan,
+                             .close = close_whole};
     *m = cost_time;
     m->from = arena_printf(a, "measured on %s, %d %s%s%s", t->cpu, c->timing_threads,
                            threads == 1 ? "thread" : "threads", t->path == NULL ? "" : ", kept in ",

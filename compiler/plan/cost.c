@@ -28,13 +28,25 @@ int64_t plan_step_cost(const Plan *p, const PlanStep *s)
     return (int64_t)step_cost(p->cost != NULL ? p->cost : &cost_time, s);
 }
 
-int64_t plan_cost(const Plan *p, bool with_again)
+static int64_t sum_of_steps(const Plan *p, bool with_again)
 {
-    int64_t sum = 0;
-    if (!with_again && p->budget.cost_once > 0)
-        return p->budget.cost_once;
+    int64_t sum = p->beside;
     for (int32_t s = 0; s < p->n_steps; s++)
         if (with_again || p->step[s].run == 0)
             sum += plan_step_cost(p, &p->step[s]);
-    return sum + p->beside + (with_again ? (int64_t)offload_transfers(p, NULL).waited : 0);
+    return sum;
+}
+
+int64_t plan_cost_of_steps(const Plan *p)
+{
+    return sum_of_steps(p, true) + (int64_t)offload_transfers(p, NULL).waited;
+}
+
+int64_t plan_cost(const Plan *p, bool with_again)
+{
+    int64_t once = p->budget.cost_once > 0 ? p->budget.cost_once : sum_of_steps(p, false);
+    if (!with_again)
+        return once;
+    return p->budget.ratio > 0 ? (int64_t)(p->budget.ratio * (double)once + 0.5)
+                               : plan_cost_of_steps(p);
 }

@@ -88,6 +88,7 @@ typedef struct PlanPart {
 /* What came of a budget; by within.h. */
 typedef struct PlanBudget {
     int64_t bytes;            /* the budget; 0: there was none */
+    int64_t within;           /* what it was planned for instead, since that is faster; 0: that */
     int64_t once;             /* the peak with every step run once */
     int32_t levels;           /* of runs within runs that scans are cut into; then */
     int64_t kept_steps;       /* of scans that keep some of their steps: how many, and ... */
@@ -98,6 +99,8 @@ typedef struct PlanBudget {
     int64_t rows, split;      /* a batch of so many rows is taken as `split` micro-batches; or 0 */
     int64_t cost_whole;       /* ... and what keeps to the budget without that; 0: nothing does */
     const char *unsplit;      /* why it may not be taken so, though it was allowed; or NULL */
+    double ratio;             /* of calls to those without a budget, as measured; 0: it was not */
+    const char *untimed;      /* why it was not, where others are; or NULL */
     int64_t least;            /* the smallest peak that was found; 0: none was looked for */
     const PlanStep *least_at; /* most is live there, at the least */
     bool tried;               /* a proof was looked for: */
@@ -195,9 +198,11 @@ static inline bool part_has(const BudgetPart *part, const BudgetPart *inner)
 void plan_by_role(const Plan *p, int32_t step, int64_t bytes[N_ROLES]);
 
 /* What a step is predicted to take, in nanoseconds of the plan's machine; and all steps: with
- * those that run again and the time that is waited for transfers, or without. */
+ * those that run again and the time that is waited for transfers, or without. Where the plan was
+ * timed as a whole, the former is what that took, and plan_cost_of_steps() the sum. */
 int64_t plan_step_cost(const Plan *p, const PlanStep *s);
 int64_t plan_cost(const Plan *p, bool with_again);
+int64_t plan_cost_of_steps(const Plan *p);
 
 /* "the batch of 64 is taken as 4 micro-batches of 16: +3.00 % of time instead of +20.00 %", or why
  * it is not though that was allowed; NULL: neither. */

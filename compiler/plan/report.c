@@ -306,6 +306,26 @@ static double percent(int64_t part, int64_t whole)
     return whole > 0 ? 100 * (double)part / (double)whole : 0;
 }
 
+/* ": +3.00 % of time, as predicted", or as measured, and what is proved of it. */
+static void put_extra(const Plan *p, Text *to)
+{
+    const PlanBudget *b = &p->budget;
+    int64_t once = plan_cost(p, false), steps = plan_cost_of_steps(p) - once;
+    bool timed = b->ratio > 0;
+    if (timed)
+        text_add(to, ": %+.2f %% of time, as measured beside the program without a budget",
+                 percent(plan_cost(p, true) - once, once));
+    if (timed && steps > 0)
+        text_add(to, "; %+.2f %% as its kernels add up", percent(steps, once));
+    if (!timed && steps > 0)
+        text_add(to, ": +%.2f %% of time, as predicted", percent(steps, once));
+    if (steps > 0 && b->tried)
+        text_add(to,
+                 timed ? ", of which less than %+.2f %% is proved impossible%s"
+                       : "; less than +%.2f %% is proved impossible%s",
+                 percent(b->bound, once), b->has_slices ? " with whole values" : "");
+}
+
 /* What the budget is, and what it costs. */
 static void put_budget(const Plan *p, Text *to)
 {
@@ -333,13 +353,14 @@ static void put_budget(const Plan *p, Text *to)
     bool told = scans != NULL || b->slices > 0 || n > 0, waits = p->store_bytes > 0 && extra > 0;
     if (!told && waits)
         text_add(to, "what is offloaded has to be waited for");
-    extra = told || waits ? extra : 0; /* of micro-batches that is said above */
-    if (extra > 0)
-        text_add(to, ": +%.2f %% of time, as predicted", percent(extra, once));
-    if (extra > 0 && b->tried)
-        text_add(to, "; less than +%.2f %% is proved impossible%s", percent(b->bound, once),
-                 b->has_slices ? " with whole values" : "");
-    text_add(to, told || extra > 0 ? "\n" : "");
+    if (told || waits) /* of micro-batches that is said above */
+        put_extra(p, to);
+    text_add(to, told || waits ? "\n" : "");
+    if (b->within > 0)
+        text_add(to, "it is the plan for %s bytes, which was measured to be faster\n",
+                 report_exact(a, b->within));
+    if (b->untimed != NULL)
+        text_add(to, "the plan as a whole is not timed: %s\n", b->untimed);
     if (p->cost != NULL && p->cost->from != NULL)
         text_add(to, "times of steps: %s\n", p->cost->from);
 }

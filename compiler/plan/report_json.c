@@ -142,6 +142,11 @@ static void put_range(const Plan *p, int32_t r, int32_t taken, Text *to)
     text_add(to, "}");
 }
 
+static double part_of(int64_t extra, int64_t once)
+{
+    return (double)extra / (double)(once > 0 ? once : 1);
+}
+
 /* Where there is a budget: bytes, and what is proved of the extra time. */
 static void put_budget(const Plan *p, Text *to)
 {
@@ -151,6 +156,10 @@ static void put_budget(const Plan *p, Text *to)
         return;
     text_add(to, ",\n  ");
     put_int(to, "budget", b->bytes);
+    if (b->within > 0) {
+        text_add(to, ",\n  ");
+        put_int(to, "planned_for", b->within);
+    }
     text_add(to, ",\n  ");
     put_int(to, "once_peak", b->once);
     if (b->least > 0) {
@@ -180,10 +189,18 @@ static void put_budget(const Plan *p, Text *to)
         text_pair(to, "unsplit", b->unsplit);
     }
     text_add(to, ",\n  ");
-    put_double(to, "overhead", (double)(plan_cost(p, true) - once) / (double)(once > 0 ? once : 1));
+    put_double(to, "overhead", part_of(plan_cost(p, true) - once, once));
+    if (b->ratio > 0) {
+        text_add(to, ",\n  ");
+        put_int(to, "cost_of_kernels_ns", plan_cost_of_steps(p));
+    }
+    if (b->untimed != NULL) {
+        text_add(to, ",\n  ");
+        text_pair(to, "untimed", b->untimed);
+    }
     if (b->tried || b->once <= b->bytes) {
         text_add(to, ",\n  ");
-        put_double(to, "lower_bound", (double)b->bound / (double)(once > 0 ? once : 1));
+        put_double(to, "lower_bound", part_of(b->bound, once));
         if (b->has_slices) {
             text_add(to, ",\n  ");
             text_pair(to, "lower_bound_of", "whole values");

@@ -86,8 +86,8 @@ verdict $? "the plan does not say where its times come from"
     [ "$(grep -o '"kernel": "[^"]*"' "$times" | sort | uniq -d | wc -l)" -eq 0 ]
 verdict $? "kernels in $times: $(cat "$times")"
 
-# Times are those of the file: the step as a whole takes what it says, and with 1,000 ns for each
-# kernel, a thousand times the steps that run again besides.
+# Times are those of the file: the step as a whole takes what it says, with the budget as many
+# times that; and with 1,000 ns for each kernel, a thousand times the steps that run again besides.
 even="plan examples/fashion.model -D batch=2 --cpu baseline --entry step --json --budget min \
     --cost measured --threads 1 --cost-file $scratch/even.json"
 # shellcheck disable=SC2086  # several words
@@ -95,14 +95,19 @@ even="plan examples/fashion.model -D batch=2 --cpu baseline --entry step --json 
 sed -i.old -e '/"kernel": /s/"ns": [0-9.e+]*/"ns": 1000/' \
     -e '/"entry": /s/"ns": [0-9.e+]*/"ns": 7654321/' "$scratch/even.json"
 # shellcheck disable=SC2086
+"$gradc" $even >"$scratch/even.plan" # which is another plan
+sed -i.old -e '/"plan": /s/"step": [0-9.e+]*/"step": 1.25/' "$scratch/even.json"
+# shellcheck disable=SC2086
 "$gradc" $even | sed '/"entry": "init"/,$d' >"$scratch/even.plan"
 of() {
     sed -n "s/.*\"$1\": \([0-9]*\),.*/\1/p" "$scratch/even.plan" | head -n 1
 }
 again=$(grep -o '"run": [1-9]' "$scratch/even.plan" | wc -l)
 [ "$(of cost_once_ns)" -eq 7654321 ] && [ "$again" -gt 0 ] &&
-    [ $(($(of cost_ns) - $(of cost_once_ns))) -eq $((1000 * again)) ]
-verdict $? "$again steps of 1,000 ns run again: $(of cost_ns) ns instead of $(of cost_once_ns)"
+    [ $(($(of cost_of_kernels_ns) - $(of cost_once_ns))) -eq $((1000 * again)) ]
+verdict $? "$again steps of 1,000 ns run again: $(of cost_of_kernels_ns) ns instead of $(of cost_once_ns)"
+[ "$(of cost_ns)" -eq 9567901 ]
+verdict $? "a ratio of 1.25: $(of cost_ns) ns instead of 9567901"
 grep -q '"times": "measured on ' "$scratch/even.plan"
 verdict $? "the JSON does not say where its times come from"
 

@@ -1,0 +1,57 @@
+/* Forms of a program under a budget, tried one after the other. */
+#ifndef GRADC_COMPILE_FORMS_H
+#define GRADC_COMPILE_FORMS_H
+
+#include "compile.h"
+
+/* A form that keeps to the budget, and what it is predicted to take. */
+typedef struct Rival {
+    Form form;
+    int64_t cost; /* ns */
+} Rival;
+
+typedef struct Forms {
+    Ctx *cx;
+    int32_t source;
+    Options o; /* of the form that is in `out` */
+    Output *out;
+    int n_diags, n_warnings; /* of the graphs, which every form has again */
+    bool counts_rows;        /* partial batches are taken */
+    int64_t once[N_ENTRIES]; /* what the entries cost in the first form without a budget */
+    Form best;               /* the cheapest that fits, else the one that needs least */
+    int64_t best_cost;       /* INT64_MAX: none has fitted */
+    bool has_program;        /* the best form compiles; it is in `out`, or */
+    bool is_kept;            /* here: */
+    Output kept;
+    int64_t least;            /* bytes: the smallest peak that some form was found to have */
+    int64_t whole[N_ENTRIES]; /* what they cost in the best form that does not split a batch */
+    VEC(int64_t) split;       /* how a batch may be split, ascending */
+    char hash[65];            /* of the model in its first form */
+    VEC(Rival) rival;         /* that fit, where programs are timed */
+} Forms;
+
+static inline bool same_form(const Form *a, const Form *b)
+{
+    return a->scan_levels == b->scan_levels && a->kept == b->kept && a->slices == b->slices &&
+           a->split == b->split;
+}
+
+/* Plans one form, in place of what is in `out`; the best so far is kept.
+ * fails: false: there is no program of this form, but a report, or it is too dear, or not one in
+ * which every step runs once. */
+bool forms_plan(Forms *f, Form form);
+/* What is said of the form in its plans. */
+void forms_describe(const Forms *f);
+/* The best form, in `out`; where none has fitted, with the reports of the one that needs least. */
+void forms_bring_back(Forms *f);
+void forms_drop_kept(Forms *f);
+
+/* Those that are predicted to take little more than the best may be faster. */
+#define RIVAL_COST 1.15
+
+/* The fastest of the programs that keep to the budget, in `out`, as far as they are timed: what
+ * is there, its nearest rivals, and those that were timed before.
+ * requires: a timer; what is in `out` keeps to the budget.   fails: false, after a report. */
+bool forms_measure(Forms *f, BudgetKind asked);
+
+#endif
