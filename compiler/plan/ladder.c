@@ -181,7 +181,10 @@ static Sequence *cheapen(Planner *g, Sequence *s)
 static Sequence *near_least(Planner *g, const Sequence *s)
 {
     PolishAim aim = {.budget = s->arena + (s->arena - g->p->pinned) / 64, .fill = true};
-    return g->effort.by_rule ? planner_search(g, s, aim) : NULL;
+    Sequence *near = g->effort.by_rule ? planner_search(g, s, aim) : NULL;
+    if (near != NULL) /* one whose holes are too many has not been placed */
+        planner_place(g, near);
+    return near;
 }
 
 /* Nodes of a chain: moves by chance do little for a deep net. */
@@ -374,7 +377,7 @@ static void place_rung(Planner *g, int32_t i)
 
 static Sequence *better(Sequence *best, Sequence *s, int64_t budget)
 {
-    return s != NULL && s->arena <= budget && s->cost < best->cost ? s : best;
+    return s != NULL && s->placed && s->arena <= budget && s->cost < best->cost ? s : best;
 }
 
 /* Of those that were found with the least, whatever the budget: with offsets that do not depend on
