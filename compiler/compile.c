@@ -225,6 +225,8 @@ bool compile_graphs(Ctx *cx, int32_t source, const Options *o, bool primal_only,
     Precision p;
     if (o->precision != NULL && precision_find(o->precision, &p))
         model_set_precision(out->model, p.type);
+    if (o->guard_loss && !model_guard_loss(out->model))
+        return false;
     for (int i = 0; i < N_ENTRIES; i++) { /* init last: it knows every slot   */
         EntryKind e = order[i];
         if (!compile_has_entry(o, out->model, e))

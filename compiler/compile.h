@@ -70,6 +70,7 @@ typedef struct Options {
     const CostModel *cost;    /* of steps; NULL: cost_time */
     const KernelTimer *timer; /* ... by kernel, in place of that; NULL: none */
     bool prove;               /* what the budget costs at the least */
+    bool guard_loss;          /* whatever `train` says: model_guard_loss() */
     int64_t enough;           /* ns: no plan is looked for that costs so much; 0: no limit */
     bool once;                /* ... nor one in which steps run again */
     const char *unsplit;      /* why no form splits the batch, though it was allowed; or NULL */

@@ -119,6 +119,42 @@ static int refuse_others(const Cli *c)
     return EXIT_OK;
 }
 
+enum { WORTH_TELLING = 100 }; /* one part of so many */
+
+static int32_t model_source(const Ctx *cx)
+{
+    for (int32_t i = 0; i < cx->source.n; i++)
+        if (!cx->source.at[i]->library)
+            return i;
+    return -1;
+}
+
+/* Updates have to wait for all gradients where each of these is looked at: says in the step's plan
+ * what it would take if only the loss were. A budget is kept to in either case. */
+static void find_guard_loss(const Cli *c, Output *out)
+{
+    Plan *step = out->plan[ENTRY_STEP];
+    int32_t at = model_source(c->cx);
+    if (step == NULL || at < 0 || c->options.budget.kind != BUDGET_NONE || c->options.offload)
+        return;
+    const Source *text = c->cx->source.at[at];
+    Ctx own;
+    Arena arena = {0};
+    Output other = {.arena = &arena};
+    Options o = c->options;
+    ctx_init(&own);
+    o.guard_loss = true;
+    o.prove = false;
+    o.timer = NULL;
+    o.entry[ENTRY_INIT] = o.entry[ENTRY_EVAL] = o.entry[ENTRY_GRAD] = false;
+    int32_t source = source_add(&own, text->path, text->text, (size_t)text->bytes, false);
+    bool ok = compile_planned(&own, source, &o, &other);
+    if (ok && other.plan[ENTRY_STEP]->peak <= step->peak - step->peak / WORTH_TELLING)
+        step->guard_loss = other.plan[ENTRY_STEP]->peak;
+    output_free(&other);
+    ctx_free(&own);
+}
+
 int command_plan(Cli *c)
 {
     static const char *const known[] = {"text", "json", "svg", "html"};
@@ -144,6 +180,8 @@ int command_plan(Cli *c)
     c->options.prove = true;
     if (status == EXIT_OK)
         status = compile_to(c, 2, &out);
+    if (status == EXIT_OK && !cli_has(c, OPT_PARETO) && strcmp(format, "svg") != 0)
+        find_guard_loss(c, &out);
     const char *text = status == EXIT_OK ? text_of(c, &out, format) : NULL;
     if (text != NULL)
         fputs(text, stdout);

@@ -38,6 +38,8 @@ Pinned *model_storage(Model *m);           /* the same, for a pass that adds slo
 int64_t model_accumulate(const Model *m);  /* batches of a step, at least 1 */
 Precision model_precision(const Model *m); /* what `train` says, or was set instead */
 void model_set_precision(Model *m, DType type);
+/* As if `guard loss` stood in `train`.   gives: false, where it has less to look at already. */
+bool model_guard_loss(Model *m);
 int64_t model_batch(const Model *m); /* rows of a batch; 0: there is no batch */
 int64_t model_split(const Model *m); /* micro-batches of a batch, at least 1 */
 /* Micro-batches that the entry goes through; 1: it is no loop. */

@@ -488,6 +488,14 @@ Precision model_precision(const Model *m)
     return m->train.precision;
 }
 
+bool model_guard_loss(Model *m)
+{
+    bool less = m->train.guard == GUARD_GRADIENTS;
+    if (less)
+        m->train.guard = GUARD_LOSS;
+    return less;
+}
+
 void model_set_precision(Model *m, DType type)
 {
     if (m->train.precision.type != type)

@@ -150,6 +150,7 @@ typedef struct Plan {
     bool may_offload;    /* within a budget, whatever the model says */
     PlanBudget budget;
     const CostModel *cost; /* NULL: cost_time */
+    int64_t guard_loss;    /* the peak under `guard loss`, if that is smaller; 0: not known */
     int64_t beside;        /* ns: what the entry took as a whole, less the sum of its steps; 0: that
                             * was not measured */
     int32_t n_parts;

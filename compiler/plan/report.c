@@ -392,6 +392,11 @@ void plan_print(const Ctx *cx, const Plan *p, bool schedule, Text *to)
                  report_exact(a, p->live_peak), report_exact(a, p->peak - p->live_peak));
     put_budget(p, to);
     put_parts(cx, p, to);
+    if (p->guard_loss > 0)
+        text_add(to,
+                 "with `guard loss` it would take %s bytes: %s less, for parameters are updated "
+                 "while the reverse pass goes on\n",
+                 report_exact(a, p->guard_loss), human(a, p->peak - p->guard_loss));
     const char *offloaded = offload_text(p, a);
     if (offloaded != NULL)
         text_add(to, "%s\n", offloaded);

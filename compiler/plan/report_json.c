@@ -241,6 +241,10 @@ static void put_head(const Plan *p, Text *to)
         text_pair(to, "times", p->cost->from);
     }
     put_budget(p, to);
+    if (p->guard_loss > 0) {
+        text_add(to, ",\n  ");
+        put_int(to, "guard_loss_peak", p->guard_loss);
+    }
     put_transfers(p, to);
     text_add(to, ",\n  ");
     put_int(to, "live_peak", p->live_peak);

@@ -124,6 +124,18 @@ plan examples/gpt2.model -D ctx=256 --budget 50% >"$scratch/out" 2>&1
 [ $? -eq 4 ]
 verdict $? "GPT-2 124M within 50 %, updates at the end: it is not refused"
 
+# What it would save is told where updates wait, and nowhere else.
+early=$(peak "$scratch/early.model")
+plan "$scratch/late.model" | grep -qF "with \`guard loss\` it would take $(echo "$early" |
+    sed ':a; s/\([0-9]\)\([0-9]\{3\}\)\($\|,\)/\1,\2\3/; ta') bytes: "
+verdict $? "what guard loss would save is not told: $(plan "$scratch/late.model" | sed -n 1,3p)"
+plan "$scratch/late.model" --json | grep -q "\"guard_loss_peak\": $early,"
+verdict $? "guard_loss_peak"
+for name in early clipped; do
+    ! plan "$scratch/$name.model" | grep -q 'guard loss'
+    verdict $? "$name: it tells what it would save"
+done
+
 # ---- what is not finite ---------------------------------------------------------------------
 
 # contract OPTION...: nothing but the counter changes in a step that is refused.

@@ -54,9 +54,14 @@ done
 
 [ "$(grep -c '"plan": ' "$times")" -gt 1 ] &&
     [ "$(grep -o '"plan": "[^"]*"' "$times" | sort | uniq -d | wc -l)" -eq 0 ] &&
-    python3 -c 'import json, sys
-for p in json.load(open(sys.argv[1]))["plans"]:
-    assert p["peak"] <= p["budget"] and p["threads"] == 1 and set(p["ratio"]) == {"step"}' "$times"
+    awk '/"plan": / { n++ }
+         /"plan": .*"threads": 1, "budget": [0-9]+, "peak": [0-9]+,.*"ratio": \{"step": [0-9.]+\}/ {
+             budget = peak = $0
+             sub(/.*"budget": /, "", budget)
+             sub(/.*"peak": /, "", peak)
+             good += peak + 0 <= budget + 0
+         }
+         END { exit !(n > 1 && good == n) }' "$times"
 verdict $? "plans in $times: $(sed -n '/"plans"/,$p' "$times")"
 for budget in min 60% 100%; do
     for at in first a b; do # the first may have something to add
