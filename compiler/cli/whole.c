@@ -222,7 +222,7 @@ static bool start_again(Whole *w, Ctx *cx, Session *s)
 
 static bool time_round(Whole *w, Ctx *cx, Session *s, Pairs *pairs)
 {
-    double most_ms = pairs_ms / ROUNDS;
+    double most_ms = pairs_ms / (double)ROUNDS;
     int n = 0, st = GRADC_OK;
     if (!start_again(w, cx, &w->s) || !start_again(w, cx, s))
         return false;
