@@ -8,7 +8,7 @@ gradc=${1:-build/gradc}
 # shellcheck source=tests/tally.sh
 . "$(dirname "$0")/../tally.sh"
 make_scratch
-model=tests/run/recurrent.model
+model="tests/run/recurrent.model -D steps=40"
 times=$scratch/times.json
 measured="--cpu baseline --threads 1 --cost measured"
 
@@ -43,7 +43,7 @@ least=$(of peak)
 planned 100% --cost-file "$times"
 top=$(of peak)
 before=9223372036854775807
-for part in 0 1 2 3 4 5 6 7; do
+for part in 0 2 4 6 7; do
     planned $((least + (top - least) * part / 7)) --cost-file "$times" &&
         [ "$(of peak)" -le "$(of budget)" ] && [ "$(of cost_ns)" -le "$before" ]
     verdict $? "$(of budget) bytes: $(of peak), $(of cost_ns) ns after $before"
