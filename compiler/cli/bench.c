@@ -15,8 +15,6 @@ static int compare(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-typedef int EntryFn(void *g, const gradc_block *in, gradc_block *out);
-
 static int time_entry(const Session *s, EntryFn *fn, Values *in, Values *out, int64_t warmup,
                       int64_t n, Times *t)
 {
@@ -46,12 +44,6 @@ static void print_times(const char *name, const Times *t, bool json)
                t->p90);
 }
 
-/* A model without a `train` has gradients to time, but no step. */
-static EntryFn *longest_entry(const Session *s)
-{
-    return s->model->step != NULL ? s->model->step : s->model->grad;
-}
-
 /* What the steps have moved, beside what their plan says. */
 static void print_transfers(const Session *s, int64_t calls, bool json)
 {
@@ -79,8 +71,9 @@ static void print_all(const Cli *c, const Session *s, int64_t threads, int64_t c
     if (json)
         printf("{\"model\": \"%s\", \"target\": \"%s\", \"threads\": %lld, ", s->model->name,
                s->model->target, (long long)threads);
-    if (longest_entry(s) != NULL)
-        print_times(s->model->step != NULL ? "step_ms" : "grad_ms", step, json);
+    int longest = longest_entry(s->model);
+    if (longest != ENTRY_EVAL)
+        print_times(longest == ENTRY_STEP ? "step_ms" : "grad_ms", step, json);
     print_times("forward_ms", forward, json);
     print_transfers(s, calls, json);
     const char *form = json ? "\"arena_bytes\": %lld, \"peak_rss_bytes\": %lld, "
@@ -97,21 +90,20 @@ static void print_all(const Cli *c, const Session *s, int64_t threads, int64_t c
 
 /* ---- --profile, --emit trace ------------------------------------------------------------ */
 
-/* The path of --emit trace, or NULL after EXIT_OK: it is not given. */
-static int trace_path(const Cli *c, const char **path)
+/* What --emit says of a trace, or NULL after EXIT_OK: it is not given. */
+static int wanted_trace(const Cli *c, const char **trace)
 {
     const char *s;
-    *path = NULL;
+    *trace = NULL;
     for (int i = 0; (s = cli_nth(c, OPT_EMIT, i)) != NULL; i++) {
         if (strcmp(s, "trace") != 0 && strncmp(s, "trace=", 6) != 0)
             return usage_error(c, "bench --emit takes trace and trace=PATH, not `%s`", s);
-        *path = s[5] == '=' ? s + 6
-                            : replace_suffix(&c->cx->perm, c->operand.at[0], ".model", ".trace");
+        *trace = s;
     }
     return EXIT_OK;
 }
 
-static int write_trace(const Cli *c, const Profile *p, const char *path)
+static int write_trace(const Cli *c, const Session *s, const Profile *p, const char *trace)
 {
     Text t;
     text_init(&t, &c->cx->perm);
@@ -119,30 +111,30 @@ static int write_trace(const Cli *c, const Profile *p, const char *path)
         remark("the trace holds the first %d events of a call", p->event.n);
     profile_trace(c->cx, p, &t);
     Files *f = files_open(&c->cx->perm);
+    const char *path =
+        trace[5] == '=' ? trace + 6 : output_path(c, &c->cx->perm, s->model->name, ".trace");
     files_add(f, path, t.at, t.n);
     return files_commit(f);
 }
 
-static int profile(const Cli *c, Session *s, int64_t warmup, int64_t steps, int64_t threads,
+/* *text: what --profile prints. */
+static int profile(const Cli *c, Session *s, const ProfileRun *run, const char *trace,
                    const char **text)
 {
-    const char *path;
     Profile p;
     Text t;
     text_init(&t, &s->arena);
-    int status = trace_path(c, &path);
-    if (status == EXIT_OK && c->laps)
-        status = profile_session(c, s, warmup, steps, threads, &p);
-    if (status != EXIT_OK || !c->laps)
+    int status = profile_session(c, s, run, &p);
+    if (status != EXIT_OK)
         return status;
     if (cli_has(c, OPT_PROFILE)) {
         (c->cx->json ? profile_json : profile_text)(&p, &t);
         *text = t.at;
     }
-    return path != NULL ? write_trace(c, &p, path) : EXIT_OK;
+    return trace != NULL ? write_trace(c, s, &p, trace) : EXIT_OK;
 }
 
-static int bench(Cli *c, Session *s)
+static int bench(Cli *c, Session *s, const char *trace)
 {
     int64_t seed, steps, warmup, threads;
     int status = cli_integer(c, OPT_SEED, 0, 0, INT64_MAX, &seed);
@@ -160,12 +152,15 @@ static int bench(Cli *c, Session *s)
     Values out = results_make(&s->arena, s->model);
     Times step = {0}, forward = {0};
     int st = time_entry(s, s->model->eval, &in, &out, warmup, steps, &forward);
-    if (st == GRADC_OK && longest_entry(s) != NULL)
-        st = time_entry(s, longest_entry(s), &in, &out, warmup, steps, &step);
+    int longest = longest_entry(s->model);
+    if (st == GRADC_OK && longest != ENTRY_EVAL)
+        st = time_entry(s, entry_fn(s->model, longest), &in, &out, warmup, steps, &step);
     if (st != GRADC_OK)
         return session_failed(s, "bench", st);
     const char *text = NULL;
-    status = profile(c, s, warmup, steps, threads, &text);
+    const ProfileRun run = {&in, &out, warmup, steps, threads};
+    if (c->laps)
+        status = profile(c, s, &run, trace, &text);
     if (status != EXIT_OK)
         return status;
     print_all(c, s, threads, warmup + steps, &step, &forward, text);
@@ -175,14 +170,14 @@ static int bench(Cli *c, Session *s)
 int command_bench(Cli *c)
 {
     Session s;
-    const char *path;
-    int status = trace_path(c, &path);
+    const char *trace;
+    int status = wanted_trace(c, &trace);
     if (status != EXIT_OK)
         return status;
-    c->laps = cli_has(c, OPT_PROFILE) || path != NULL;
+    c->laps = cli_has(c, OPT_PROFILE) || trace != NULL;
     status = session_open(c, &s, false);
     if (status == EXIT_OK)
-        status = bench(c, &s);
+        status = bench(c, &s, trace);
     session_close(&s);
     return status;
 }

@@ -106,6 +106,9 @@ int finish(Cli *c, bool ok);
 
 /* "mlp.model" as "mlp.o"; without the old suffix the new one is put behind. */
 const char *replace_suffix(Arena *a, const char *path, const char *old, const char *with);
+/* Where what is made of the model operand goes: into the current folder, named as the file, or as
+ * the model where that is read from standard input. */
+const char *output_path(const Cli *c, Arena *a, const char *model, const char *suffix);
 
 /* Files are written under a temporary name beside the final one, and renamed when
  * all of them are there: nothing is half written. */

@@ -101,6 +101,14 @@ const char *replace_suffix(Arena *a, const char *path, const char *old, const ch
     return arena_printf(a, "%.*s%s", (int)n, path, with);
 }
 
+const char *output_path(const Cli *c, Arena *a, const char *model, const char *suffix)
+{
+    const char *path = c->operand.at[0], *slash = strrchr(path, '/');
+    if (strcmp(path, "-") == 0)
+        return arena_printf(a, "%s%s", model, suffix);
+    return replace_suffix(a, slash != NULL ? slash + 1 : path, ".model", suffix);
+}
+
 static const char *text_of_graph(Output *out, void (*print)(const Graph *, Text *))
 {
     Text t;
@@ -304,11 +312,9 @@ int command_build(Cli *c)
     bool ok = compile(c->cx, source, &c->options, &out);
     status = finish(c, ok);
     if (status == EXIT_OK) {
-        const char *base = strrchr(c->operand.at[0], '/');
-        base = base != NULL ? base + 1 : c->operand.at[0];
         const char *object = cli_value(c, OPT_OUT, NULL);
         if (object == NULL)
-            object = replace_suffix(&arena, base, ".model", ".o");
+            object = output_path(c, &arena, out.program->name, ".o");
         say_split(c, &out);
         status = write_outputs(c, &out, object);
         if (status == EXIT_OK)

@@ -191,6 +191,7 @@ static bool load(Bench *b)
     TargetOptions target = b->c->options.target;
     target.want_ir = target.want_asm = false;
     target.no_lines = true;
+    target.laps = false;
     gradc_options o = {.struct_size = sizeof o, .abi = GRADC_ABI};
     gradc_error e = {0};
     if (!target_emit(b->cx, b->p, &target, &object))

@@ -4,12 +4,14 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "../plan/report.h"
-#include "values.h"
+#include "timing.h"
 
-const char *const profile_limit[4] = {"flops", "math", "bytes", "calls"};
+const char *const profile_limit[N_LIMITS] = {[LIMIT_FLOPS] = "flops",
+                                             [LIMIT_MATH] = "math",
+                                             [LIMIT_BYTES] = "bytes",
+                                             [LIMIT_CALLS] = "calls"};
 
 enum { MOST_EVENTS = 1 << 20 };
 
@@ -21,17 +23,10 @@ typedef struct Recorder {
     int64_t *calls; /* likewise */
 } Recorder;
 
-static double clock_ns(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec * 1e9 + (double)t.tv_nsec;
-}
-
 static void lap(void *of, int64_t step)
 {
     Recorder *r = of;
-    double now = clock_ns();
+    double now = timing_clock(false);
     if (step < 0) {
         r->began = now;
     } else {
@@ -44,7 +39,7 @@ static void lap(void *of, int64_t step)
             r->p->has_all = false;
         }
     }
-    r->last = clock_ns(); /* what was done here is nobody's time */
+    r->last = timing_clock(false); /* what was done here is nobody's time */
 }
 
 /* ---- rows ------------------------------------------------------------------------------ */
@@ -73,10 +68,10 @@ static void count(ProfileRow *row, const Roof *roof, const Kernel *k, double cal
     double bytes = cost.bytes_read + cost.bytes_written;
     row->flops += calls * cost.flops;
     row->bytes += calls * bytes;
-    row->least[0] += calls * cost.contract_flops / roof->flops;
-    row->least[1] += calls * cost.work / roof->work;
-    row->least[2] += calls * bytes / roof_bytes(roof, bytes);
-    row->least[3] += calls * roof->call;
+    row->least[LIMIT_FLOPS] += calls * cost.contract_flops / roof->flops;
+    row->least[LIMIT_MATH] += calls * cost.work / roof->work;
+    row->least[LIMIT_BYTES] += calls * bytes / roof_bytes(roof, bytes);
+    row->least[LIMIT_CALLS] += calls * roof->call;
 }
 
 static int longer(const void *a, const void *b)
@@ -97,7 +92,7 @@ static void make_rows(const Ctx *cx, const Program *program, Profile *p, const R
             count(row, &p->roof, program->kernel.at[call->kernel], (double)r->calls[i]);
     }
     for (int i = 0; i < p->row.n; i++)
-        for (int l = 0; l < 4; l++)
+        for (int l = 0; l < N_LIMITS; l++)
             if (p->row.at[i].least[l] > p->row.at[i].least[p->row.at[i].limit])
                 p->row.at[i].limit = l;
     if (p->row.n > 0)
@@ -106,35 +101,22 @@ static void make_rows(const Ctx *cx, const Program *program, Profile *p, const R
 
 /* ---- calls ------------------------------------------------------------------------------ */
 
-typedef int EntryFn(void *g, const gradc_block *in, gradc_block *out);
-
-static EntryFn *entry_fn(const gradc_model *m, const char *name)
-{
-    return strcmp(name, "step") == 0 ? m->step : strcmp(name, "grad") == 0 ? m->grad : m->eval;
-}
-
-static const char *longest_entry(const gradc_model *m)
-{
-    return m->step != NULL ? "step" : m->grad != NULL ? "grad" : "eval";
-}
-
 /* ns: of each step, what its quickest call took; of the entry too, into p->ns. */
-static int call_often(Session *s, Recorder *r, int64_t warmup, int64_t n, double *ns)
+static int call_often(Session *s, Recorder *r, const ProfileRun *run, double *ns)
 {
     Profile *p = r->p;
-    EntryFn *fn = entry_fn(s->model, p->entry);
-    Values in = inputs_make(&s->arena, s->model, 0, 1), out = results_make(&s->arena, s->model);
+    EntryFn *fn = entry_fn(s->model, longest_entry(s->model));
     int st = GRADC_OK;
-    for (int64_t i = -warmup; i < n && st == GRADC_OK; i++) {
+    for (int64_t i = -run->warmup; i < run->n_calls && st == GRADC_OK; i++) {
         memset(r->ns, 0, sizeof *r->ns * (size_t)p->n_steps);
         memset(r->calls, 0, sizeof *r->calls * (size_t)p->n_steps);
         p->event.n = 0;
         p->has_all = true;
-        double start = clock_ns();
-        st = fn(s->handle, in.block, out.block);
+        double start = timing_clock(false);
+        st = fn(s->handle, run->in->block, run->out->block);
         if (i < 0)
             continue;
-        double took = clock_ns() - start;
+        double took = timing_clock(false) - start;
         p->ns = i == 0 ? took : fmin(took, p->ns);
         for (int32_t k = 0; k < p->n_steps; k++)
             ns[k] = i == 0 ? r->ns[k] : fmin(r->ns[k], ns[k]);
@@ -142,17 +124,18 @@ static int call_often(Session *s, Recorder *r, int64_t warmup, int64_t n, double
     return st;
 }
 
-int profile_session(const Cli *c, Session *s, int64_t warmup, int64_t n, int64_t threads,
-                    Profile *to)
+int profile_session(const Cli *c, Session *s, const ProfileRun *run, Profile *to)
 {
     Arena *a = &s->arena;
     const Program *program = s->out.program;
-    *to = (Profile){.entry = longest_entry(s->model), .n_calls = n, .threads = threads};
+    *to = (Profile){.entry = entry_name((EntryKind)longest_entry(s->model)),
+                    .n_calls = run->n_calls,
+                    .threads = run->threads};
     const Entry *e = program_entry(program, to->entry);
     to->n_steps = steps_count(e->call, e->n_calls);
     to->step = NEW_ARRAY(a, const Call *, to->n_steps + 1);
     steps_list(e->call, e->n_calls, to->step);
-    int status = probe_roof(c, threads, &to->roof);
+    int status = probe_roof(c, run->threads, &to->roof);
     if (status != EXIT_OK)
         return status;
     Recorder r = {.p = to, .arena = a};
@@ -161,7 +144,7 @@ int profile_session(const Cli *c, Session *s, int64_t warmup, int64_t n, int64_t
     double *ns = NEW_ARRAY(a, double, to->n_steps + 1);
     Lap *hook = loaded_symbol(s->loaded, arena_printf(a, "%s_lap", program->name));
     *hook = (Lap){lap, &r};
-    int st = call_often(s, &r, warmup, n, ns);
+    int st = call_often(s, &r, run, ns);
     *hook = (Lap){0};
     if (st != GRADC_OK)
         return session_failed(s, "bench", st);

@@ -3,6 +3,9 @@
 #define GRADC_CLI_PROFILE_H
 
 #include "probe.h"
+#include "values.h"
+
+enum { LIMIT_FLOPS, LIMIT_MATH, LIMIT_BYTES, LIMIT_CALLS, N_LIMITS };
 
 /* Where one event of a call began and ended. */
 typedef struct Event {
@@ -12,16 +15,16 @@ typedef struct Event {
 
 /* Calls of one kernel from one line of the model. */
 typedef struct ProfileRow {
-    const Call *call;    /* the first of them */
-    const char *line;    /* "mlp.model:7", or NULL */
-    int64_t calls;       /* a call of the entry: those of loops are many */
-    double ns;           /* of all in one call of the entry, of each the quickest */
-    double flops, bytes; /* likewise; 0: a transfer */
-    double least[4];     /* ns that they take at best, by what limits them */
-    int limit;           /* the largest of these, into profile_limit */
+    const Call *call;       /* the first of them */
+    const char *line;       /* "mlp.model:7", or NULL */
+    int64_t calls;          /* a call of the entry: those of loops are many */
+    double ns;              /* of all in one call of the entry, of each the quickest */
+    double flops, bytes;    /* likewise; 0: a transfer */
+    double least[N_LIMITS]; /* ns that they take at best, by what limits them */
+    int limit;              /* the largest of these */
 } ProfileRow;
 
-extern const char *const profile_limit[4]; /* "flops", "math", "bytes", "calls" */
+extern const char *const profile_limit[N_LIMITS]; /* "flops", "math", ... */
 
 typedef struct Profile {
     const char *entry;
@@ -35,10 +38,15 @@ typedef struct Profile {
     bool has_all;        /* events of it */
 } Profile;
 
-/* Calls the session's longest entry n times, after some that don't count; the session is one that
- * was compiled with `laps`. An exit status, after a message unless EXIT_OK. */
-int profile_session(const Cli *c, Session *s, int64_t warmup, int64_t n, int64_t threads,
-                    Profile *to);
+/* Calls of an entry: the first ones, so many, don't count. */
+typedef struct ProfileRun {
+    const Values *in, *out;
+    int64_t warmup, n_calls, threads;
+} ProfileRun;
+
+/* Calls the session's longest entry; the session is one that was compiled with `laps`. An exit
+ * status, after a message unless EXIT_OK. */
+int profile_session(const Cli *c, Session *s, const ProfileRun *run, Profile *to);
 void profile_text(const Profile *p, Text *to);
 void profile_json(const Profile *p, Text *to);
 /* Of the last call, as Chrome's and Perfetto's viewers read it.

@@ -14,6 +14,11 @@ static int cores(void)
     return CPU_COUNT(&set);
 }
 
+static void allow_threads(Cli *c, int64_t threads)
+{
+    c->options.threads_max = c->options.target.threads_max = (int32_t)threads;
+}
+
 int cli_threads(Cli *c, int64_t *threads)
 {
     int64_t most = cores() < 8 ? cores() : 8;
@@ -22,7 +27,7 @@ int cli_threads(Cli *c, int64_t *threads)
         if (cli_has(c, OPT_THREADS_MAX))
             return usage_error(c, "--threads %lld is more than --threads-max %d",
                                (long long)*threads, c->options.threads_max);
-        c->options.threads_max = c->options.target.threads_max = (int32_t)*threads;
+        allow_threads(c, *threads);
     }
     return status;
 }
@@ -111,6 +116,8 @@ int session_open_text(Cli *c, Session *s, const char *name, const char *text, in
     int status = read_options(c);
     if (status != EXIT_OK)
         return status;
+    if (threads > c->options.threads_max)
+        allow_threads(c, threads);
     s->source = source_add(c->cx, name, text, strlen(text), false);
     return open_compiled(c, s, threads);
 }

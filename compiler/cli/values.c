@@ -224,3 +224,15 @@ int inputs_fill(Values *v, const char *name, const char *from)
     bool file = n > 4 && (strcmp(from + n - 4, ".npy") == 0 || strchr(from, '/') != NULL);
     return number && !file ? fill_numbers(v, i, from) : fill_file(v, i, from);
 }
+
+EntryFn *entry_fn(const gradc_model *m, int entry)
+{
+    EntryFn *const fn[N_ENTRIES] = {
+        [ENTRY_EVAL] = m->eval, [ENTRY_GRAD] = m->grad, [ENTRY_STEP] = m->step};
+    return fn[entry];
+}
+
+int longest_entry(const gradc_model *m)
+{
+    return m->step != NULL ? ENTRY_STEP : m->grad != NULL ? ENTRY_GRAD : ENTRY_EVAL;
+}

@@ -22,4 +22,12 @@ int inputs_fill(Values *v, const char *name, const char *from);
 int32_t values_find(const Values *v, const char *name);
 double value_at(const gradc_tensor *t, const void *data, int64_t i);
 
+/* What runs an entry: with the rows and pointers of its inputs, and of results or NULL for each. */
+typedef int EntryFn(void *g, const gradc_block *in, gradc_block *out);
+
+/* The function of an ENTRY_... but init; NULL: the model lacks it. */
+EntryFn *entry_fn(const gradc_model *m, int entry);
+/* That which does most of what is there: a model without a `train` has gradients but no step. */
+int longest_entry(const gradc_model *m);
+
 #endif

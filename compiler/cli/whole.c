@@ -7,8 +7,6 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-typedef int EntryFn(void *g, const gradc_block *in, gradc_block *out);
-
 struct Whole {
     Cli c;
     Ctx own;
@@ -43,14 +41,6 @@ static int time_entry(const Session *s, EntryFn *fn, const Values *in, const Val
     return st;
 }
 
-static EntryFn *entry_of(const Session *s, int e)
-{
-    EntryFn *const entry[N_ENTRIES] = {[ENTRY_EVAL] = s->model->eval,
-                                       [ENTRY_GRAD] = s->model->grad,
-                                       [ENTRY_STEP] = s->model->step};
-    return entry[e];
-}
-
 bool whole_time(Whole *w, Ctx *cx, double ns[4])
 {
     Session *s = &w->s;
@@ -58,7 +48,7 @@ bool whole_time(Whole *w, Ctx *cx, double ns[4])
     const Values out = results_make(&s->arena, s->model);
     int st = GRADC_OK;
     for (int e = 0; e < N_ENTRIES && st == GRADC_OK; e++)
-        st = time_entry(s, entry_of(s, e), &in, &out, &ns[e]);
+        st = time_entry(s, entry_fn(s->model, e), &in, &out, &ns[e]);
     return st == GRADC_OK || failed(cx, gradc_strerror(st));
 }
 
@@ -111,6 +101,7 @@ bool whole_open(Cli *c, Ctx *cx, const TimedModel *m, Whole **out)
     o->entry[ENTRY_INIT] = true;
     o->target.want_ir = o->target.want_asm = false;
     o->target.no_lines = true;
+    o->target.laps = false;
     w->s.source = source_add(&w->own, text->path, text->text, (size_t)text->bytes, false);
     bool fits = false, ok = start_whole(w, cx, &fits);
     if (!ok || !fits) {
@@ -152,7 +143,7 @@ typedef struct Side {
 static Side side_of(Session *s, int e)
 {
     return (Side){.s = s,
-                  .fn = entry_of(s, e),
+                  .fn = entry_fn(s->model, e),
                   .in = inputs_make(&s->arena, s->model, 0, 1),
                   .out = results_make(&s->arena, s->model)};
 }

@@ -66,6 +66,18 @@ verdict $? "no table: $(cat "$scratch/text")"
 "$gradc" bench examples/line.model --steps 2 --json >"$scratch/text" 2>&1 && ! grep -q profile "$scratch/text"
 verdict $? "a profile that nobody asked for: $(cat "$scratch/text")"
 
+# More lanes than blocks have scratch for by default: the probes' too.
+"$gradc" bench examples/line.model --steps 2 --threads 9 --profile >"$scratch/text" 2>&1 &&
+    grep -q '9 threads' "$scratch/text"
+verdict $? "nine lanes: $(cat "$scratch/text")"
+
+# Files are named as the model where that is from standard input.
+program=$(cd "$(dirname "$gradc")" && pwd)/$(basename "$gradc")
+model=$PWD/tests/run/square.model
+(cd "$scratch" && "$program" bench - --steps 2 --emit trace <"$model" && "$program" build -q - <"$model" &&
+    [ -s square.trace ] && [ -s square.o ] && [ -s square.h ]) >"$scratch/text" 2>&1
+verdict $? "from standard input: $(cat "$scratch/text")"
+
 # A model that is not trained.
 printf 'model m {\n    input x : f32[64]\n    loss sum(exp(x))\n}\n' >"$scratch/m.model"
 "$gradc" bench "$scratch/m.model" --steps 2 --profile >"$scratch/text" 2>&1 &&
