@@ -164,12 +164,12 @@ static Lv distances(Con *c, const Side *s)
     return table;
 }
 
-/* A vector of the panel's width: where its lanes are staged, at the lowest corner. Lanes from
- * `split[i]` on are those of run i, at `run[i]`; split[0] is 0. */
+/* A vector of the panel's width: where its lanes are staged, at the lowest corner. Its lanes lie in
+ * n runs, each from run[i] on; lanes before before[i] are those of earlier runs. */
 typedef struct Strip {
     int n;
-    Lv run[STAGE_RUNS], before[STAGE_RUNS]; /* before: the lanes of earlier runs */
-    Lv over;                                /* it needs more than run 0 */
+    Lv run[STAGE_RUNS], before[STAGE_RUNS];
+    Lv over; /* it needs more than run 0 */
 } Strip;
 
 static Lv place_bytes(Con *c, const Side *s, Lv row, Lv in_run, Lv from)
