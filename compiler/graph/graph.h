@@ -236,8 +236,9 @@ Ref g_merge_axes(Graph *g, Ref x, int axis);  /* axes axis and axis+1 become one
 /* Extent `size` along an axis, in which element n*q + f is element q of piece f; a piece
  * may be REF_ZERO (and becomes zeros). All REF_ZERO: REF_ZERO. */
 Ref g_interleave(Graph *g, Ref *piece, int64_t n, int axis, int64_t size);
-/* x + y; where both are zeros outside of parts that do not meet (cotangents of slices), the
- * parts are joined and not added. */
+/* x + y of cotangents. Where both are zeros outside of parts that do not meet (slices), the parts
+ * are joined and not added; rows that are added to zeros by an index (gather) are added to the
+ * other. */
 Ref g_add_parts(Graph *g, Ref x, Ref y);
 /* Concatenation along a new axis. */
 Ref g_stack(Graph *g, const Ref *x, int n, int axis);

@@ -188,7 +188,7 @@ static bool adds_up(const Graph *body, int carry)
     Ref old = body_arg(body, carry), new = result(body, carry);
     if (old == NONE || uses_of(body, old) != 1)
         return false;
-    if (op_of(body, new) == OP_add)
+    if (op_of(body, new) == OP_add || op_of(body, new) == OP_scatter_add)
         return arg(body, new, 0) == old;
     if (op_of(body, new) != OP_pick || op_of(body, arg(body, new, 0)) != OP_scan)
         return false;
@@ -206,7 +206,7 @@ static Ref as_type(Graph *g, DType t, Ref x)
 static Ref plain_sum(Graph *g, Ref acc, Ref x)
 {
     Ref wide = as_type(g, type_of(g, acc)->dtype, x);
-    return g_add(g, acc, wide);
+    return g_add_parts(g, acc, wide);
 }
 
 /* acc + x. Where x is what an inner scan adds up from 0 on (of halves: rounded), that begins with

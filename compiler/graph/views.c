@@ -246,9 +246,24 @@ static bool is_part(const Graph *g, Ref x, Part *p)
     return true;
 }
 
+/* Sums of rows by an index (the cotangent of a table that rows are taken from). */
+static bool begins_with_zeros(const Graph *g, Ref x)
+{
+    return op_of(g, x) == OP_scatter_add && const_is_zero(g, arg(g, x, 0), false);
+}
+
+static Ref scatter_onto(Graph *g, Ref base, Ref x)
+{
+    return g_scatter_add(g, base, arg(g, x, 1), arg(g, x, 2));
+}
+
 Ref g_add_parts(Graph *g, Ref x, Ref y)
 {
     Part p, q;
+    if (begins_with_zeros(g, y))
+        return scatter_onto(g, x, y);
+    if (begins_with_zeros(g, x))
+        return scatter_onto(g, y, x);
     if (!is_part(g, x, &p) || !is_part(g, y, &q) || p.axis != q.axis)
         return g_add(g, x, y);
     if (q.at < p.at) {

@@ -305,7 +305,7 @@ static Ref gradient_of(Graph *g, const Wanted *w, OpId op, int64_t index)
         Ref x = w->x.at[i];
         if (op_of(g, x) != op || attr(g, x, 0)->i != index || w->d[i] == REF_ZERO)
             continue;
-        sum = sum == REF_ZERO ? w->d[i] : g_add(g, sum, w->d[i]);
+        sum = sum == REF_ZERO ? w->d[i] : g_add_parts(g, sum, w->d[i]);
     }
     return unscaled(g, sum, w->loss_scale);
 }
