@@ -220,6 +220,15 @@ Kernel *kernel_read(Ctx *cx, Arena *arena, int32_t source); /* NULL after report
  * outside of its buffer. */
 const char *kernel_verify(const Kernel *k, Arena *scratch);
 
+/* ---- copies (copy.c) ------------------------------------------------------ */
+
+/* A copy without the instructions whose `to`, by Val, is 0; the others get the number that it gives
+ * them, in order. NULL: all of them. */
+Kernel *kernel_copy(Arena *arena, const Kernel *k, const Val *to);
+/* Of a loop kernel whose buffers `in` and `out` are one memory: one that does not store what is
+ * there already; k itself where it stores no such thing. */
+Kernel *kernel_without_self_copies(Arena *arena, Kernel *k, int in, int out);
+
 typedef struct KCost {
     double flops;                     /* adds, muls, divs, sqrts: 1; fma: 2; math: as expanded */
     double bytes_read, bytes_written; /* distinct elements of each buffer touched, not LOCAL */

@@ -49,76 +49,6 @@ static Val only_inner(const Kernel *k, Val outer)
     return 0;
 }
 
-static void rename_aff(KAff *x, const Val *to)
-{
-    KAff y = k_aff(x->base);
-    for (int i = 0; i < x->n; i++)
-        if (to[x->t[i].v] != 0)
-            y = k_aff_add(y, k_aff_val(to[x->t[i].v], x->t[i].coef));
-    *x = y;
-}
-
-/* A copy without the instructions whose `to` is 0. */
-static Kernel *copy_renamed(Arena *arena, const Kernel *k, const Val *to)
-{
-    Kernel *n = kernel_new(arena, k->kind, k->name);
-    for (int i = 0; i < k->buf.n; i++)
-        k_buf(n, k->buf.at[i].dtype, k->buf.at[i].elems, k->buf.at[i].mode);
-    for (int i = 0; i < k->affine.n; i++) {
-        KAff x = k->affine.at[i];
-        rename_aff(&x, to);
-        vec_push(arena, &n->affine, x);
-    }
-    for (int i = 0; i < k->access.n; i++) {
-        KAccess a = k->access.at[i];
-        rename_aff(&a.at, to);
-        a.bound = NEW_ARRAY(arena, KBound, a.n_bounds);
-        for (int j = 0; j < a.n_bounds; j++) {
-            a.bound[j] = k->access.at[i].bound[j];
-            rename_aff(&a.bound[j].e, to);
-        }
-        vec_push(arena, &n->access, a);
-    }
-    for (Val v = 1; v < (Val)k->inst.n; v++) {
-        KInst in = k->inst.at[v];
-        if (to[v] == 0)
-            continue;
-        in.a = to[in.a];
-        in.b = to[in.b];
-        in.c = to[in.c];
-        if (in.op == KI_END)
-            in.aux = (int32_t)to[in.aux];
-        vec_push(arena, &n->inst, in);
-    }
-    return n;
-}
-
-static Val next_kept(const Kernel *k, const Val *to, Val v, Val end)
-{
-    while (v < (Val)k->inst.n && to[v] == 0)
-        v++;
-    return v < (Val)k->inst.n ? to[v] : end;
-}
-
-static void copy_contraction(const Kernel *k, Kernel *n, const Val *to)
-{
-    const KContract *c = &k->con;
-    KContract *m = &n->con;
-    Val end = (Val)n->inst.n;
-    m->dtype = c->dtype;
-    m->leaf = c->leaf;
-    m->a_from = next_kept(k, to, c->a_from, end);
-    m->b_from = m->a_to = next_kept(k, to, c->b_from, end);
-    m->e_from = m->b_to = next_kept(k, to, c->e_from, end);
-    m->e_to = end;
-    m->a = to[c->a];
-    m->b = to[c->b];
-    for (int r = K_B; r <= K_K; r++)
-        for (int i = 0; i < c->n[r]; i++)
-            if (to[c->dim[r][i]] != 0)
-                m->dim[r][m->n[r]++] = to[c->dim[r][i]];
-}
-
 static Kernel *without(Arena *arena, const Kernel *k, Val outer, Val inner)
 {
     int64_t extent = k->inst.at[outer].imm.i * k->inst.at[inner].imm.i;
@@ -128,21 +58,8 @@ static Kernel *without(Arena *arena, const Kernel *k, Val outer, Val inner)
         bool ends = k->inst.at[v].op == KI_END && k->inst.at[v].aux == (int32_t)outer;
         to[v] = v == outer || ends ? 0 : next++;
     }
-    Kernel *n = copy_renamed(arena, k, to);
+    Kernel *n = kernel_copy(arena, k, to);
     n->inst.at[to[inner]].imm.i = extent;
-    if (k->kind == K_CONTRACT)
-        copy_contraction(k, n, to);
-    return n;
-}
-
-static Kernel *copy_all(Arena *arena, const Kernel *k)
-{
-    Val *to = NEW_ARRAY(arena, Val, k->inst.n);
-    for (Val v = 1; v < (Val)k->inst.n; v++)
-        to[v] = v;
-    Kernel *n = copy_renamed(arena, k, to);
-    if (k->kind == K_CONTRACT)
-        copy_contraction(k, n, to);
     return n;
 }
 
@@ -181,5 +98,5 @@ Kernel *kernel_coalesce(Arena *arena, Arena *scratch, const Kernel *k)
     const Kernel *n = k;
     while (n->kind == K_LOOP ? find_loops(n, &outer, &inner) : find_dims(n, &outer, &inner))
         n = without(scratch, n, outer, inner);
-    return copy_all(arena, n);
+    return kernel_copy(arena, n, NULL);
 }

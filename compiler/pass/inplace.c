@@ -53,18 +53,45 @@ static bool rest_range(const Kernel *k, const KAff *x, const KAff *shared, int64
     return k_aff_range(k, &rest, lo, hi);
 }
 
-/* A row: the shared part moves in steps larger than what the rest can reach. */
-static bool same_row(const Kernel *k, const Val *up, const KAccess *load, Val at, const KAccess *st,
-                     Val store)
+/* Without whole multiples of `pitch`. */
+static KAff within_pitch(const KAff *x, int64_t pitch)
+{
+    KAff y = k_aff(((x->base % pitch) + pitch) % pitch);
+    for (int i = 0; i < x->n; i++)
+        if (x->t[i].coef % pitch != 0)
+            y = k_aff_add(y, k_aff_val(x->t[i].v, x->t[i].coef));
+    return y;
+}
+
+/* The least coefficient that is at least as large as that: rows of a matrix, or 0. */
+static int64_t pitch_of(const KAff *x, int64_t least)
+{
+    int64_t pitch = 0;
+    for (int i = 0; i < x->n; i++)
+        if (x->t[i].coef >= least && (pitch == 0 || x->t[i].coef < pitch))
+            pitch = x->t[i].coef;
+    return pitch;
+}
+
+/* Both lie where the shared part says, in steps larger than what the rest can reach: in a row, or
+ * in columns of a matrix, whichever its rows are. */
+static bool same_part(const Kernel *k, const Val *up, const KAccess *load, Val at,
+                      const KAccess *st, Val store)
 {
     KAff a = shared_part(k, up, &load->at, at, store), b = shared_part(k, up, &st->at, at, store);
-    int64_t lo_a, hi_a, lo_b, hi_b, step = INT64_MAX;
+    int64_t lo_a, hi_a, lo_b, hi_b, step = INT64_MAX, lo, hi;
     if (!k_aff_equal(&a, &b))
         return false;
     for (int i = 0; i < a.n; i++)
         if (a.t[i].coef < step)
             step = a.t[i].coef;
-    if (!rest_range(k, &load->at, &a, &lo_a, &hi_a) || !rest_range(k, &st->at, &b, &lo_b, &hi_b))
+    KAff x = load->at, y = st->at;
+    int64_t pitch = a.n > 0 && k_aff_range(k, &a, &lo, &hi) ? pitch_of(&x, hi - lo + step) : 0;
+    if (pitch > 0) {
+        x = within_pitch(&x, pitch);
+        y = within_pitch(&y, pitch);
+    }
+    if (!rest_range(k, &x, &a, &lo_a, &hi_a) || !rest_range(k, &y, &b, &lo_b, &hi_b))
         return false;
     return lo_a >= 0 && lo_b >= 0 && hi_a < step && hi_b < step;
 }
@@ -110,7 +137,7 @@ static bool read_is_safe(const Kernel *k, const Val *up, Val load, Val store)
     if (a->n_bounds == 0 && b->n_bounds == 0 && k_aff_equal(&a->at, &b->at) && load < store &&
         moves_with_all(k, up, &a->at, load))
         return true;
-    return a->n_bounds == 0 && before(k, up, load, store) && same_row(k, up, a, load, b, store);
+    return a->n_bounds == 0 && before(k, up, load, store) && same_part(k, up, a, load, b, store);
 }
 
 static bool loop_inplace(const Kernel *k, int in, int out)

@@ -129,10 +129,27 @@ static void call_copy(Lowering *lo, Calls *cs, const Place *from, const Place *t
     vec_push(lo->p->arena, &cs->at, c);
 }
 
+static bool same_memory(const Lowering *lo, const Operand *x, const Operand *y)
+{
+    const Buffer *a = &lo->p->buffer.at[x->buffer], *b = &lo->p->buffer.at[y->buffer];
+    return a->offset >= 0 && a->offset == b->offset && x->base == y->base &&
+           memcmp(x->step, y->step, sizeof x->step) == 0;
+}
+
+/* What is written over an operand need not be copied to itself before. */
+static Kernel *without_self_copies(Lowering *lo, const Group *gr, const Operand *op)
+{
+    Kernel *k = gr->kernel;
+    for (int out = 0; out < gr->operand.n; out++)
+        for (int in = 0; in < gr->operand.n && gr->operand.at[out].out >= 0; in++)
+            if (gr->operand.at[in].out < 0 && same_memory(lo, &op[in], &op[out]))
+                k = kernel_without_self_copies(lo->p->arena, k, in, out);
+    return k;
+}
+
 static void call_kernel(Lowering *lo, Level *l, Calls *cs, const Group *gr, const PlanStep *s)
 {
     Call c = {.kind = CALL_KERNEL, .n_ops = gr->operand.n, .origin = s->origin, .label = s->label};
-    c.kernel = add_kernel(lo, gr->kernel);
     c.op = NEW_ARRAY(lo->p->arena, Operand, gr->operand.n);
     for (int i = 0; i < gr->operand.n; i++) {
         const GroupOperand *o = &gr->operand.at[i];
@@ -143,6 +160,7 @@ static void call_kernel(Lowering *lo, Level *l, Calls *cs, const Group *gr, cons
             c.op[i] = operand_at(&pl);
         }
     }
+    c.kernel = add_kernel(lo, without_self_copies(lo, gr, c.op));
     vec_push(lo->p->arena, &cs->at, c);
 }
 

@@ -53,6 +53,19 @@ static const struct {
     {true, LOOP(1, 1,
                 "%1: f32 = load b0[0] par i < 1 { %2: f32 = load b2[i] %3: f32 = mul %1, %2 "
                 "store b1[i], %3 }")},
+    /* columns of a matrix, whose rows are anywhere: those of another grid iteration are not met */
+    {true, LOOP(64, 64,
+                "par i < 4 { seq v < 8 { par j < 2 { %1: f32 = load b0[8*v + 2*i + j] "
+                "store b1[8*v + 2*i + j], %1 } } seq u < 3 { par j < 2 { %2: f32 = load "
+                "b2[2*u + j] store b1[16*u + 2*i + j + 8], %2 } } }")},
+    {false, LOOP(64, 64,
+                 "par i < 4 { seq v < 8 { par j < 3 { %1: f32 = load b0[7*v + 2*i + j] "
+                 "store b1[7*v + 2*i + j], %1 } } seq u < 3 { par j < 2 { %2: f32 = load "
+                 "b2[2*u + j] store b1[16*u + 2*i + j + 8], %2 } } }")},
+    {false, LOOP(64, 64,
+                 "par i < 4 { seq v < 4 { par j < 2 { %1: f32 = load b0[8*v + 2*i + j] "
+                 "store b1[8*v + 2*i + j], %1 } } seq u < 3 { par j < 2 { %2: f32 = load "
+                 "b2[2*u + j] store b1[12*u + 2*i + j], %2 } } }")},
     /* contractions: what the epilogue reads and writes, never a factor */
     {true, CON("%1: f32 = load b2[8*i + k]",
                "%4: f32 = load b0[8*i + j] %5: f32 = add %3, %4 store b1[8*i + j], %5")},
@@ -77,11 +90,52 @@ START_TEST(only_where_nothing_is_read_later)
 }
 END_TEST
 
+/* Of b0 and b1 in one memory: what is left. */
+static const struct {
+    const char *text, *left; /* of its instructions; NULL: all */
+} copies[] = {
+    {LOOP(64, 64,
+          "seq v < 8 { par j < 8 { %1: f32 = load b0[8*v + j] store b1[8*v + j], %1 } } "
+          "par j < 8 { %2: f32 = load b2[j] store b1[j + 8], %2 }"),
+     "  par i < 8 {\n    %2: f32 = load b2[i]\n    store b1[i + 8], %2\n  }\n"},
+    /* what else is done with the value stays, and what goes to another place */
+    {LOOP(64, 64, "par i < 32 { %1: f32 = load b0[i] store b1[i], %1 store b1[i + 32], %1 }"),
+     "  par i < 32 {\n    %2: f32 = load b0[i]\n    store b1[i + 32], %2\n  }\n"},
+    {LOOP(64, 64, "par i < 63 { %1: f32 = load b0[i + 1] store b1[i], %1 }"), NULL},
+    {LOOP(64, 64, "par i < 64 { %1: f32 = load b2[i] store b1[i], %1 }"), NULL},
+    {LOOP(64, 64, "par i < 64 { %1: f32 = load b0[i] if 0 <= i < 9 else 0 store b1[i], %1 }"),
+     NULL},
+    {LOOP(64, 64, "par i < 64 { %1: f32 = load b0[i] %2: f32 = neg %1 store b1[i], %2 }"), NULL},
+};
+enum { N_COPIES = sizeof copies / sizeof *copies };
+
+START_TEST(what_is_there_is_not_stored_again)
+{
+    Ctx cx;
+    ctx_init(&cx);
+    const char *text = copies[_i].text;
+    Kernel *k = kernel_read(&cx, &cx.perm, source_add(&cx, "test", text, strlen(text), false));
+    diag_print(&cx, stdout);
+    ck_assert_msg(k != NULL, "%s", text);
+    Kernel *n = kernel_without_self_copies(&cx.perm, k, 0, 1);
+    const char *bad = kernel_verify(n, &cx.scratch);
+    ck_assert_msg(bad == NULL, "%s: %s", text, bad);
+    Text t;
+    text_init(&t, &cx.perm);
+    kernel_print(n, &t);
+    ck_assert_msg((n == k) == (copies[_i].left == NULL), "%s", t.at);
+    ck_assert_msg(n == k || strstr(t.at, copies[_i].left) != NULL, "%s", t.at);
+    ck_assert_msg(n == k || strstr(t.at, "seq") == NULL, "%s", t.at);
+    ctx_free(&cx);
+}
+END_TEST
+
 Suite *suite_inplace(void)
 {
     Suite *s = suite_create("inplace");
     TCase *t = tcase_create("all");
     tcase_add_loop_test(t, only_where_nothing_is_read_later, 0, N_KERNELS);
+    tcase_add_loop_test(t, what_is_there_is_not_stored_again, 0, N_COPIES);
     suite_add_tcase(s, t);
     return s;
 }
