@@ -206,7 +206,7 @@ static void step_inplace(Lowering *lo, Level *l, const Group *gr, PlanStep *s)
                 bool all = type_elems(type_of(l->g, memory_of(l->g, l->c->stored, init))) ==
                            type_elems(type_of(l->g, init));
                 int32_t v = all && level_shift(l, init) == 0 ? value_of(l, init) : -1;
-                if (scan_may_overwrite(l, gr->anchor, carries, v))
+                if (l->value[r] >= 0 && scan_may_overwrite(l, gr->anchor, carries, v))
                     s->inplace[s->n_inplace++] = (PlanInPlace){v, l->value[r]};
             }
         }
@@ -426,6 +426,37 @@ static bool overwrites_carry(const Clusters *c, const Group *gr, Ref r, int64_t 
     return true;
 }
 
+static bool read_after(const Clusters *c, const Group *own, int64_t i)
+{
+    bool after = false;
+    for (int j = 0; j < c->order.n; j++) {
+        const Group *gr = &c->group.at[c->order.at[j]];
+        if (after && reads_arg(c, gr, i))
+            return true;
+        after |= gr == own;
+    }
+    return false;
+}
+
+/* A carry of the inner scan begins with the old carry i, all of it, which it reads nowhere else:
+ * both are in one memory. */
+static bool goes_on(const Clusters *c, const Group *inner, Ref pick, int i)
+{
+    const Graph *g = c->g;
+    int64_t at = attr(g, pick, 0)->i;
+    if (at >= attr(g, inner->anchor, SCAN_CARRIES)->i)
+        return false;
+    Ref init = arg(g, inner->anchor, (int)at);
+    if (op_of(g, init) != OP_arg || attr(g, init, 0)->i != i)
+        return false;
+    for (int j = 0; j < node(g, inner->anchor)->n_args; j++) {
+        Ref r = memory_of(g, c->stored, arg(g, inner->anchor, j));
+        if (j != at && op_of(g, r) == OP_arg && attr(g, r, 0)->i == i)
+            return false;
+    }
+    return true;
+}
+
 /* Result i can be written straight to its final place: an emitted slice always, a carry
  * if nobody reads the old one from then on. */
 static bool writes_direct(const Clusters *c, Ref r, int i, int64_t carries)
@@ -434,17 +465,8 @@ static bool writes_direct(const Clusters *c, Ref r, int i, int64_t carries)
         return false;
     const Group *own = &c->group.at[c->group_of[r]];
     if (own->kind == GROUP_SCAN)
-        return false;
-    if (i >= carries)
-        return true;
-    bool after = false;
-    for (int j = 0; j < c->order.n; j++) {
-        const Group *gr = &c->group.at[c->order.at[j]];
-        if (after && reads_arg(c, gr, i))
-            return false;
-        after |= gr == own;
-    }
-    return overwrites_carry(c, own, r, i);
+        return i < carries && goes_on(c, own, r, i) && !read_after(c, own, i);
+    return i >= carries || (!read_after(c, own, i) && overwrites_carry(c, own, r, i));
 }
 
 static Level *body_level(Lowering *lo, Level *outer, const Group *gr, const CarryStack *stack,

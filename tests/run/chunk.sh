@@ -121,6 +121,28 @@ for name in causal dropped all grouped ranked; do
     verdict $? "$name: the least budget computes nothing in slices"
 done
 
+# The gradient of a table that is read by an index, too, is one value: chunks add up in it, within
+# one another, and then the rows that the index names.
+cat >"$scratch/tied.model" <<'E1'
+use nn
+model tied(batch = 3, t = 40, width = 64, vocab = 4000) {
+    input token : i32[batch, t] in 0..vocab
+    input target : i32[batch, t] in 0..vocab
+    param table : f32[vocab, width] = normal(std = 0.1)
+    loss mean(nn.cross_entropy(table[token] @ transpose(table), target))
+}
+train tied {
+    optimizer sgd(lr = 1e-2)
+    guard loss
+}
+E1
+took=$("$gradc" plan "$scratch/tied.model" --entry step --threads-max 1 --chunk 20000 |
+    sed -n 's/^entry step: .*(\([0-9,]*\) bytes).*/\1/p' | tr -d ,)
+[ "${took:-0}" -gt $((2 * 4 * 4000 * 64)) ] && [ "$took" -lt $((9 * 4000 * 64)) ]
+verdict $? "tied table: $took bytes, where it and its gradient take $((2 * 4 * 4000 * 64))"
+"$gradc" test "$scratch/tied.model" -D vocab=90 -D t=7 --chunk 60 >"$scratch/out" 2>&1
+verdict $? "tied table: $(cat "$scratch/out")"
+
 # The elements of the largest value, or workspace, of a plan.
 largest() {
     "$gradc" plan "$@" --json >"$scratch/plan"
