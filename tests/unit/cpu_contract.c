@@ -120,6 +120,28 @@ static void add_narrow(Kernels *s)
     }
 }
 
+/* Channels along the lanes: vectors that are full or not, lines longer than a tile, planes that are
+ * taken some lines at a time, leaves that end within a line. */
+static void add_depthwise(Kernels *s)
+{
+    static const Conv conv[] = {
+        {3, 16, 0, 6, 3, 1, 1, 1},  {2, 24, 0, 7, 3, 2, 1, 1},   {2, 17, 0, 12, 5, 1, 2, 1},
+        {1, 48, 0, 15, 3, 1, 1, 1}, {2, 8, 0, 29, 3, 1, 0, 1},   {2, 33, 0, 9, 3, 1, 2, 2},
+        {1, 16, 0, 97, 3, 1, 1, 1}, {1, 19, 0, 130, 3, 2, 1, 1}, {5, 40, 0, 1, 3, 1, 1, 1},
+        {2, 5, 0, 20, 3, 1, 1, 1},  {4, 16, 0, 3, 3, 1, 1, 1},   {2, 12, 0, 10, 1, 1, 0, 1},
+        {2, 20, 0, 16, 2, 2, 0, 1}, {1, 32, 0, 40, 7, 1, 3, 1},
+    };
+    static const int64_t leaf[] = {0, 64, 50, 1};
+    for (int i = 0; i < 14; i++)
+        for (int first = 0; first < 2; first++) {
+            add(s, make_depthwise(&arena, DEPTHWISE_FORWARD, &conv[i], i % 3 == 2 ? 4 : 0, first));
+            if (conv[i].stride == 1)
+                add(s, make_depthwise(&arena, DEPTHWISE_DATA, &conv[i], 0, first));
+            for (int l = 0; l < 3 + (conv[i].size < 8); l++)
+                add(s, make_depthwise(&arena, DEPTHWISE_WEIGHT, &conv[i], leaf[l], first));
+        }
+}
+
 START_TEST(sweep)
 {
     check_all("native", add_sweep);
@@ -150,6 +172,16 @@ START_TEST(direct)
 }
 END_TEST
 
+START_TEST(depthwise)
+{
+    check_all("native", add_depthwise);
+#if defined(__x86_64__)
+    if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"))
+        check_all("x86-64-v3", add_depthwise);
+#endif
+}
+END_TEST
+
 START_TEST(narrow)
 {
     check_all("native", add_narrow);
@@ -171,6 +203,7 @@ Suite *suite_cpu_contract(void)
     tcase_add_test(t, staged);
     tcase_add_test(t, direct);
     tcase_add_test(t, narrow);
+    tcase_add_test(t, depthwise);
     suite_add_tcase(s, t);
     return s;
 }

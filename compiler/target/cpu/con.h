@@ -84,6 +84,22 @@ typedef struct Side {
     Stage stage;        /* PACK_STAGE */
 } Side;
 
+/* Lanes along a batch index, for which a result has few terms or there are few results
+ * (con_lanes.c). */
+typedef struct Lanes {
+    Val lane;
+    int64_t extent;
+    Side one, many; /* one: without free indices; its `free` is the lane's. many: with a window */
+    int pairs;      /* sliding indices of it: x, then y */
+    Slide x, y;
+    Walk others, blocks;       /* its other free indices, its other k */
+    int64_t lines_f, lines_d;  /* at a time: lines of results, lines of terms of each block */
+    int64_t rows, pitch;       /* of what is staged of it, in vectors */
+    int64_t outs, line;        /* results at a time; elements of a line of them, transposed */
+    int tile_lines, tile_cols; /* results in registers */
+    int64_t a_at, b_at, o_at, s_at, t_at; /* offsets in lane scratch */
+} Lanes;
+
 typedef struct ConPlan {
     const Kernel *k; /* batch indices moved into n or m where an operand ignores them */
     const Machine *mach;
@@ -106,6 +122,7 @@ typedef struct ConPlan {
     int64_t a_at, b_at, t_at, s_at, scratch; /* offsets in lane scratch */
     int64_t n_units;
     double cycles;
+    Lanes *lanes; /* or NULL: tiles */
 } ConPlan;
 void con_plan(ConPlan *p, const Kernel *k, const Machine *m, Arena *arena);
 
@@ -125,6 +142,13 @@ int con_stage_runs(const ConPlan *p, const Stage *g); /* that a vector may reach
 /* For a tile that reads staged rows, `width` columns of them: fills in s->stage, pack_cycles.
  * fails: false, where there is no window. */
 bool con_stage_direct_plan(const ConPlan *p, Side *s, int width);
+bool con_find_slide(const Kernel *k, const Side *side, int back,
+                    Slide *w); /* `back` from the fastest */
+/* Each place can be named by one of the two indices alone. */
+bool con_one_names_all(const Slide *w, bool lanes);
+/* con_stage.c: sets the indices of a pair to place `at` (0: the lowest). Gives the one that
+ * moves. */
+Val con_set_place(Con *c, const Slide *w, Lv at);
 /* con_stage.c: nothing is staged; before panels are packed from the lowest free index up. */
 void con_stage_reset(Con *c, Side *s);
 void con_stage_pack(Con *c, Side *s, int width, Lv r0, Lv count, Lv k0, Lv kn, Lv dst);
@@ -141,6 +165,8 @@ double con_vector_cycles(const ConPlan *p, const Side *s, Val lane);
 int con_open_bounds(const Kernel *k, const Side *s);
 /* con_plan.c: from one k to the next a plain side's elements lie on another page. */
 bool con_wide_steps(const ConPlan *p, const Side *s);
+/* con_plan.c: how panels of `width` are packed best, but for staging. */
+void con_choose_pack(const ConPlan *p, Side *s, int width);
 /* con_pack.c: the section's value where g's indices stand; a store to packed memory. */
 Lv con_value(Con *c, Side *s);
 void con_store_packed(Con *c, Lv x, Lv dst, Lv elem);
@@ -154,6 +180,10 @@ Lv con_address(Con *c, Side *s, Lv r, Lv k);
  * c[rows][nr] (+)= a * b, strides in elements. Of a direct plan b has the addresses of the nv
  * vectors, and a last argument, ptr, has the distance of each k from there. */
 Lv con_tile(Ir *ir, const ConPlan *p, int rows, int64_t a_row, int64_t a_k, int64_t b_k);
+/* con_lanes_plan.c: makes p->lanes where that beats p->cycles, and the rest of p for it. */
+bool con_lanes_plan(ConPlan *p, Arena *arena);
+/* con_lanes.c: the units [begin, end). */
+void con_lanes_units(Con *c, Lv begin, Lv end);
 /* con_out.c: the epilogue of one tile. */
 void con_epilogue(Con *c, Lv tile, Lv row0, Lv rows, Lv col0, Lv cols);
 

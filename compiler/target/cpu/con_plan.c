@@ -146,7 +146,7 @@ static double k_cycles(const ConPlan *p, const Side *s, int width, double load)
     return one / (width * lanes * used);
 }
 
-static void choose_pack(const ConPlan *p, Side *s, int width)
+void con_choose_pack(const ConPlan *p, Side *s, int width)
 {
     int bounds = con_open_bounds(p->k, s);
     s->pack = PACK_SCALAR;
@@ -339,8 +339,8 @@ static void consider(ConPlan *best, ConPlan p, bool swap, int nv, bool direct)
     if (most_rows(p.mach, nv) < 1)
         return;
     cut_rows(&p);
-    choose_pack(&p, &p.rows, p.mr);
-    choose_pack(&p, &p.cols, p.nr);
+    con_choose_pack(&p, &p.rows, p.mr);
+    con_choose_pack(&p, &p.cols, p.nr);
     choose_in_place(&p);
     p.direct = direct;
     p.cols.in_place &= !direct;
@@ -420,6 +420,8 @@ void con_plan(ConPlan *p, const Kernel *k, const Machine *m, Arena *arena)
             for (int direct = 0; direct < 2; direct++)
                 consider(p, try, swap == 1, vectors[v], direct == 1);
     assert(p->cycles >= 0);
+    if (con_lanes_plan(p, arena))
+        return;
     cut_blocks(p);
     lay_out(p);
     bool few = p->col_panels < 8 && p->row_panels > p->col_panels;

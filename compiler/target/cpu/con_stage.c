@@ -37,8 +37,7 @@ static Lv row_of_free(Con *c, const Side *s, Lv free, Lv *in_run)
     return ir_add(ir, ir_mul(ir, image, g->y.n), ir_mul(ir, y, g->y.s));
 }
 
-/* Sets the indices of a pair to place `at` (0: the lowest). Gives the one that moves. */
-static Val set_place(Con *c, const Slide *w, Lv at)
+Val con_set_place(Con *c, const Slide *w, Lv at)
 {
     Ir *ir = c->ir;
     bool by_free = w->s == 1;
@@ -81,10 +80,10 @@ static void stage_row(Con *c, Side *s, Lv r, Lv to)
     IrLoop x = ir_loop(ir, ir_int(ir, 0), n, c->p->vl, false);
     walk_set(&others, &c->g, digit);
     if (g->pairs == 2)
-        set_place(c, &g->y, LLVMBuildSub(ir->b, r, ir_mul(ir, image, g->y.n), ""));
+        con_set_place(c, &g->y, LLVMBuildSub(ir->b, r, ir_mul(ir, image, g->y.n), ""));
     Lv live = g->x.n % c->p->vl == 0 ? NULL : LLVMBuildSub(ir->b, n, x.i, "");
     gen_vector(&c->g, c->p->vl, g->x.s == 1 ? g->x.f : g->x.d, live);
-    set_place(c, &g->x, x.i);
+    con_set_place(c, &g->x, x.i);
     store_places(c, g, con_value(c, s), to, x.i);
     gen_scalar(&c->g);
     ir_loop_end(ir, &x);

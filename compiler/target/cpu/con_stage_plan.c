@@ -26,7 +26,7 @@ static bool slides(const Kernel *k, const Side *side, Slide *w)
     return w->s != 0;
 }
 
-static bool find_slide(const Kernel *k, const Side *side, int back, Slide *w)
+bool con_find_slide(const Kernel *k, const Side *side, int back, Slide *w)
 {
     const Walk *f = &side->free, *d = &side->k;
     if (f->n < back || d->n < back)
@@ -42,8 +42,7 @@ static bool find_slide(const Kernel *k, const Side *side, int back, Slide *w)
     return true;
 }
 
-/* Each place can be named by one of the two indices alone. */
-static bool one_names_all(const Slide *w, bool lanes)
+bool con_one_names_all(const Slide *w, bool lanes)
 {
     return w->s == 1 || w->t == 1 || (!lanes && w->t == -1);
 }
@@ -61,9 +60,9 @@ static int64_t reach(const Stage *g, int width)
 static bool stage_of(const ConPlan *p, const Side *s, int width, Stage *g)
 {
     g->y = (Slide){.n_f = 1, .n_d = 1, .s = 1, .t = 1, .n = 1};
-    if (!find_slide(p->k, s, 1, &g->x) || !one_names_all(&g->x, true))
+    if (!con_find_slide(p->k, s, 1, &g->x) || !con_one_names_all(&g->x, true))
         return false;
-    if (g->pairs == 2 && (!find_slide(p->k, s, 2, &g->y) || !one_names_all(&g->y, false)))
+    if (g->pairs == 2 && (!con_find_slide(p->k, s, 2, &g->y) || !con_one_names_all(&g->y, false)))
         return false;
     g->step = (int)(g->along_k ? g->x.t : g->x.s);
     if (g->step < 1 || g->step > 2)

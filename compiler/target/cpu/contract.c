@@ -314,7 +314,9 @@ KernelFn emit_contraction(Ir *ir, const Kernel *k, const char *name, Arena *aren
     KernelFn out = plan_of(p);
     out.fn = emit_kernel_begin(ir, p->k, name, c.g.buf);
     c.scratch = LLVMGetParam(out.fn, 1);
-    if (p->n_units > 0)
+    if (p->lanes != NULL)
+        con_lanes_units(&c, LLVMGetParam(out.fn, 2), LLVMGetParam(out.fn, 3));
+    else if (p->n_units > 0)
         emit_units(&c, LLVMGetParam(out.fn, 2), LLVMGetParam(out.fn, 3));
     LLVMBuildRetVoid(ir->b);
     return out;

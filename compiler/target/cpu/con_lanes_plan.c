@@ -1,0 +1,166 @@
+/* Whether the lanes of a contraction are better laid along a batch index: see con_lanes.c. */
+#include <stdlib.h>
+#include "con.h"
+
+enum { MOST_RESULTS = 14 }; /* of a tile */
+
+/* The fastest batch index with enough of them. */
+static Val find_lane(const ConPlan *p)
+{
+    const KContract *c = &p->k->con;
+    for (int d = c->n[K_B]; d-- > 0;)
+        if (p->k->inst.at[c->dim[K_B][d]].imm.i >= p->vl / 2)
+            return c->dim[K_B][d];
+    return 0;
+}
+
+/* The lane as the only index of a role. */
+static Walk lane_walk(const ConPlan *p, const Lanes *l, KRole role, Arena *arena)
+{
+    Kernel *k = NEW(arena, Kernel);
+    *k = *p->k;
+    k->con.n[role] = 1;
+    k->con.dim[role][0] = l->lane;
+    Walk w = {.k = k, .role = role, .n = 1, .lane = l->lane, .run = l->extent, .total = l->extent};
+    w.dim[0] = l->lane;
+    w.extent[0] = l->extent;
+    return w;
+}
+
+static bool find_sides(const ConPlan *p, Lanes *l, KRole *many, Arena *arena)
+{
+    const Kernel *k = p->k;
+    const KContract *c = &k->con;
+    Side a = {.from = c->a_from, .to = c->a_to, .value = c->a};
+    Side b = {.from = c->b_from, .to = c->b_to, .value = c->b};
+    a.free = walk_of(k, K_M, a.from, a.to);
+    a.k = walk_of(k, K_K, a.from, a.to);
+    b.free = walk_of(k, K_N, b.from, b.to);
+    b.k = walk_of(k, K_K, b.from, b.to);
+    if (a.free.total != 1 && b.free.total != 1)
+        return false;
+    bool swap = b.free.total == 1;
+    l->one = swap ? b : a;
+    l->many = swap ? a : b;
+    *many = swap ? K_M : K_N;
+    l->one.free = lane_walk(p, l, swap ? K_N : K_M, arena);
+    return true;
+}
+
+static bool find_windows(const ConPlan *p, Lanes *l)
+{
+    const Side *s = &l->many;
+    l->y = (Slide){.n_f = 1, .n_d = 1, .s = 1, .t = 1, .n = 1};
+    if (!con_find_slide(p->k, s, 1, &l->x) || !con_one_names_all(&l->x, true))
+        return false;
+    l->pairs = 1;
+    Slide y;
+    if (con_find_slide(p->k, s, 2, &y) && con_one_names_all(&y, false)) {
+        l->y = y;
+        l->pairs = 2;
+    }
+    l->others = s->free;
+    l->others.n -= l->pairs;
+    l->others.total /= l->x.n_f * l->y.n_f;
+    l->blocks = s->k;
+    l->blocks.n -= l->pairs;
+    l->blocks.total /= l->x.n_d * l->y.n_d;
+    return true;
+}
+
+/* Bytes of lane scratch. */
+static int64_t lay_out(const ConPlan *p, Lanes *l)
+{
+    int64_t vec = (int64_t)p->vl * p->es, at = 0;
+    l->rows = l->y.s * (l->lines_f - 1) + llabs(l->y.t) * (l->lines_d - 1) + 1;
+    l->pitch = align_up(l->x.n, p->vl);
+    l->outs = l->lines_f * l->x.n_f;
+    l->line = align_up(l->outs, p->vl) + p->vl;
+    l->a_at = at;
+    at += (l->lines_d * l->x.n_d + p->vl + 1) * vec; /* whole vectors are packed */
+    l->b_at = at;
+    at += l->rows * l->pitch * vec;
+    l->o_at = at;
+    at += (l->outs + p->vl) * vec;
+    l->s_at = at;
+    at += p->sums ? (l->outs + p->vl) * vec : 0;
+    l->t_at = at;
+    at += l->line * vec;
+    return align_up(at, 64);
+}
+
+/* As many lines as a part of the second cache has room for. */
+static bool cut_lines(const ConPlan *p, Lanes *l, int64_t *bytes)
+{
+    l->lines_f = l->y.n_f;
+    l->lines_d = l->y.n_d;
+    while ((*bytes = lay_out(p, l)) > p->mach->l2_bytes / 4 && (l->lines_f > 1 || l->lines_d > 1)) {
+        int64_t *longer = l->lines_f > l->lines_d ? &l->lines_f : &l->lines_d;
+        *longer = (*longer + 1) / 2;
+    }
+    return *bytes <= p->mach->l2_bytes / 2;
+}
+
+static void cut_tile(const ConPlan *p, Lanes *l)
+{
+    int64_t most = p->mach->n_vregs - (p->mach->fma ? 2 : 3);
+    most = most < MOST_RESULTS ? most : MOST_RESULTS;
+    int64_t parts = (l->x.n_f + most - 1) / most;
+    l->tile_cols = (int)((l->x.n_f + parts - 1) / parts);
+    int64_t lines = parts == 1 ? most / l->tile_cols : 1;
+    l->tile_lines = (int)(lines < l->lines_f ? lines : l->lines_f);
+}
+
+/* Of all; -1: each element would be a chase. */
+static double lanes_cycles(const ConPlan *p, const Lanes *l)
+{
+    double load = con_vector_cycles(p, &l->many, l->x.s == 1 ? l->x.f : l->x.d);
+    if (load < 0)
+        return -1;
+    double bounds = con_open_bounds(p->k, &l->many), vl = p->vl;
+    double parts_f = (double)((l->y.n_f + l->lines_f - 1) / l->lines_f);
+    double parts_d = (double)((l->y.n_d + l->lines_d - 1) / l->lines_d);
+    double vectors = (double)(l->rows * l->pitch) * parts_f * parts_d * (double)l->blocks.total;
+    double terms = (double)(l->x.n_d * l->y.n_d) * (double)l->blocks.total;
+    double outs = (double)(l->x.n_f * l->y.n_f), lines = l->tile_lines, cols = l->tile_cols;
+    double stage = vectors * (4.5 + load + 2 * bounds);
+    double pack = terms * vl * l->one.pack_cycles * parts_f;
+    double chain = (lines * cols + 1) * 0.5;
+    double sum = outs * terms / (lines * cols) * (chain < 4.4 ? 4.4 : chain);
+    double out = outs * 4 + vl * (outs / vl + 1) * 6;
+    double groups = (double)((l->extent + p->vl - 1) / p->vl);
+    double others = (double)l->others.total * (double)p->n_batch / (double)l->extent;
+    return (stage + pack + sum + out) * groups * others;
+}
+
+bool con_lanes_plan(ConPlan *p, Arena *arena)
+{
+    Lanes l = {.lane = find_lane(p)};
+    KRole many;
+    int64_t bytes;
+    if (l.lane == 0 || p->vl < 4 || p->n_k == 0)
+        return false;
+    l.extent = p->k->inst.at[l.lane].imm.i;
+    if (!find_sides(p, &l, &many, arena) || !find_windows(p, &l) || !cut_lines(p, &l, &bytes))
+        return false;
+    con_choose_pack(p, &l.one, p->vl);
+    cut_tile(p, &l);
+    double cycles = lanes_cycles(p, &l);
+    if (cycles < 0 || cycles >= p->cycles)
+        return false;
+    p->cycles = cycles;
+    p->scratch = bytes;
+    p->lanes = NEW(arena, Lanes);
+    *p->lanes = l;
+    int64_t groups = (l.extent + p->vl - 1) / p->vl;
+    p->n_units = p->n_batch / l.extent * groups * l.others.total;
+    /* For the epilogue: a line of any length. */
+    const KContract *c = &p->k->con;
+    p->out_cols = walk_of(p->k, many, c->e_from, c->e_to);
+    p->out_rows = walk_of(p->k, many == K_N ? K_M : K_N, c->e_from, c->e_to);
+    p->nv = 1;
+    p->n_cols = 1;
+    p->nr = 0;
+    p->direct = false;
+    return true;
+}
