@@ -87,6 +87,19 @@ static void emit_vector(Emit *e, const Node *n, Lv from, Lv to, bool whole)
     gen_scalar(g);
 }
 
+/* Written out, so that accumulators by lane, which the index chooses, are registers. */
+static bool is_short(const Node *loop, int64_t extent)
+{
+    enum { FEW_TURNS = 4, FEW_ITEMS = 24 };
+    int items = 0;
+    for (const Node *n = loop->first; n != NULL; n = n->next) {
+        if (n->loop)
+            return false;
+        items++;
+    }
+    return extent <= FEW_TURNS && items <= FEW_ITEMS;
+}
+
 static void emit_loop(Emit *e, const Node *n)
 {
     Gen *g = &e->g;
@@ -104,8 +117,15 @@ static void emit_loop(Emit *e, const Node *n)
         emit_items(e, n);
         return;
     }
-    IrLoop l = ir_loop(ir, ir_int(ir, 0), ir_int(ir, extent), 1, false);
     bool down = i->op == KI_SEQ && i->aux == 1;
+    if (is_short(n, extent) && g->width > 1) {
+        for (int64_t at = 0; at < extent; at++) {
+            g->value[n->v] = ir_int(ir, down ? extent - 1 - at : at);
+            emit_items(e, n);
+        }
+        return;
+    }
+    IrLoop l = ir_loop(ir, ir_int(ir, 0), ir_int(ir, extent), 1, false);
     g->value[n->v] = down ? LLVMBuildSub(ir->b, ir_int(ir, extent - 1), l.i, "") : l.i;
     emit_items(e, n);
     ir_loop_end(ir, &l);
