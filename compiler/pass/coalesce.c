@@ -22,6 +22,8 @@ static bool moves_together(const KAff *x, Val outer, Val inner, int64_t extent)
 
 static bool all_affine(const Kernel *k, AffTest *test, Val outer, Val inner, int64_t extent)
 {
+    if (k->inst.at[outer].reach != K_ALL || k->inst.at[inner].reach != K_ALL)
+        return false;
     for (int i = 0; i < k->affine.n; i++)
         if (!test(&k->affine.at[i], outer, inner, extent))
             return false;
@@ -64,6 +66,7 @@ static Kernel *copy_renamed(Arena *arena, const Kernel *k, const Val *to)
     Kernel *n = kernel_new(arena, k->kind, k->name);
     for (int i = 0; i < k->buf.n; i++)
         k_buf(n, k->buf.at[i].dtype, k->buf.at[i].elems, k->buf.at[i].mode);
+    n->limit = k->limit;
     for (int i = 0; i < k->affine.n; i++) {
         KAff x = k->affine.at[i];
         rename_aff(&x, to);
