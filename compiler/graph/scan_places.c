@@ -72,6 +72,15 @@ static bool is_cast_of_kept(const Reverse *v, Ref r)
                           : is_sequence(v, i) && op_of(v->g, arg(v->g, v->n, i)) == OP_input;
 }
 
+/* This scan, and each around it, stacks the value along an axis of its own. */
+static bool can_be_stacked(const Reverse *v, Ref r)
+{
+    int axes = rank(v->body, r);
+    for (const Graph *at = v->g; at != NULL; at = at->outer)
+        axes++;
+    return axes <= MAX_RANK;
+}
+
 /* A lean scan keeps what is far smaller than what it is made of: sums and maxima of rows, and what
  * an inner scan keeps of them. */
 static bool is_row_value(const Reverse *v, Ref r)
@@ -79,7 +88,7 @@ static bool is_row_value(const Reverse *v, Ref r)
     const Graph *b = v->body;
     if (r >= v->own) /* the pick of what an inner scan stacks */
         return true;
-    return optab[op_of(b, r)]->kind == OP_REDUCE &&
+    return optab[op_of(b, r)]->kind == OP_REDUCE && can_be_stacked(v, r) &&
            type_elems(type_of(b, arg(b, r, 0))) >= ROW_VALUE_OF * type_elems(type_of(b, r));
 }
 
