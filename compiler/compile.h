@@ -77,13 +77,11 @@ typedef struct Options {
     int64_t beside[4];        /* ns: Plan.beside of the entries */
     int64_t within;           /* bytes that plans keep to, in place of the budget; 0: that */
     Form form;                /* without a budget; with one, where compile_planned() begins */
-    int64_t chunk_from;       /* matrices of so many elements are computed in row chunks; 0: none */
+    int64_t chunk_from;       /* chunk_rows(): matrices of so many elements are computed in row
+                               * chunks; 0: none; or CHUNK_DEFAULT */
     int32_t threads_max;      /* lanes that the block has scratch for */
     TargetOptions target;
 } Options;
-
-/* From a score matrix of 8,192 by 8,192 on. */
-enum { CHUNK_FROM = 1 << 26 };
 
 /* Everything a command may want to look at. Lives in `arena`. */
 typedef struct Output {

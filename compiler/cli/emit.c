@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "../pass/lower.h"
+#include "../pass/pass.h"
 
 /* ---- from options to the pipeline ------------------------------------------- */
 
@@ -60,7 +61,7 @@ int read_options(Cli *c)
     int64_t threads_max;
     int status = cli_integer(c, OPT_THREADS_MAX, 8, 1, 256, &threads_max);
     if (status == EXIT_OK)
-        status = cli_integer(c, OPT_CHUNK, CHUNK_FROM, 0, INT64_MAX, &o->chunk_from);
+        status = cli_integer(c, OPT_CHUNK, CHUNK_DEFAULT, 0, INT64_MAX, &o->chunk_from);
     if (status == EXIT_OK)
         status = read_defines(c);
     if (status == EXIT_OK)

@@ -173,15 +173,32 @@ static void fill(const Buffer *x, void *to)
             ((uint16_t *)to)[i] = half;
 }
 
+/* The operand that a kernel's limit is in: so that the limit is what it is on average. */
+static void fill_limit(const Kernel *k, const Buffer *x, void *to)
+{
+    int64_t number = k->limit.mean - k->limit.plus;
+    if (x->dtype == I32)
+        ((int32_t *)to)[k->limit.at] = (int32_t)number;
+    else
+        ((int64_t *)to)[k->limit.at] = number;
+}
+
 static void fill_operands(Bench *b, int at)
 {
+    const Kernel *k = b->p->kernel.at[at];
     const Call *loops = b->p->entry.at[1].call[at].body;
     const Call *call = loops->body->body;
     const Rounds *r = &b->rounds[at];
-    for (int i = 0; i < call->n_ops; i++) {
+    for (int i = 0, buf = 0; i < call->n_ops; i++, buf++) {
         const Buffer *x = &b->p->buffer.at[call->op[i].buffer];
-        for (int64_t set = 0; set < r->sets; set++)
-            fill(x, b->block + x->offset + set * r->set_bytes);
+        while (k->buf.at[buf].mode == K_LOCAL)
+            buf++;
+        for (int64_t set = 0; set < r->sets; set++) {
+            unsigned char *to = b->block + x->offset + set * r->set_bytes;
+            fill(x, to);
+            if (k->limit.is && buf == k->limit.buf)
+                fill_limit(k, x, to);
+        }
     }
 }
 

@@ -4,6 +4,8 @@
 
 #include <string.h>
 
+enum { ROW_VALUE_OF = 16 }; /* elements that one element of a row's value is made of */
+
 /* By node: does it differ from one iteration to the next? */
 static void find_varying(Reverse *v)
 {
@@ -70,6 +72,26 @@ static bool is_cast_of_kept(const Reverse *v, Ref r)
                           : is_sequence(v, i) && op_of(v->g, arg(v->g, v->n, i)) == OP_input;
 }
 
+/* This scan, and each around it, stacks the value along an axis of its own. */
+static bool can_be_stacked(const Reverse *v, Ref r)
+{
+    int axes = rank(v->body, r);
+    for (const Graph *at = v->g; at != NULL; at = at->outer)
+        axes++;
+    return axes <= MAX_RANK;
+}
+
+/* A lean scan keeps what is far smaller than what it is made of: sums and maxima of rows, and what
+ * an inner scan keeps of them. */
+static bool is_row_value(const Reverse *v, Ref r)
+{
+    const Graph *b = v->body;
+    if (r >= v->own) /* the pick of what an inner scan stacks */
+        return true;
+    return optab[op_of(b, r)]->kind == OP_REDUCE && can_be_stacked(v, r) &&
+           type_elems(type_of(b, arg(b, r, 0))) >= ROW_VALUE_OF * type_elems(type_of(b, r));
+}
+
 /* requires: the reverse body reads r. A node of the reverse is moved; so is the pick
  * of a value that an inner scan has stacked since, unless the scan is the body's own. */
 static Place find_place(const Reverse *v, Ref r)
@@ -83,7 +105,8 @@ static Place find_place(const Reverse *v, Ref r)
     for (int i = 0; i < v->is.carries; i++)
         if (v->whole[i] && result(b, i) == r)
             return (Place){RESIDUAL, -1};
-    bool again = v->is.lean || is_asked_again(v, r) || is_cast_of_kept(v, r);
+    bool again =
+        (v->is.lean && !is_row_value(v, r)) || is_asked_again(v, r) || is_cast_of_kept(v, r);
     return (Place){again || is_wide_view(b, r) ? COPIED : RESIDUAL, -1};
 }
 

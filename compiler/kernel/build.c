@@ -298,6 +298,12 @@ Val k_epilogue(Kernel *k, Val b_value, DType sum, int64_t leaf)
     return push(k, (KInst){.op = KI_SUM, .dtype = (uint8_t)sum});
 }
 
+void k_reach(Kernel *k, Val v, KReach reach)
+{
+    assert(k->limit.is);
+    k->inst.at[v].reach = (uint8_t)reach;
+}
+
 void k_finish(Kernel *k)
 {
     assert(k->open.n == 0);

@@ -17,6 +17,7 @@ static Kernel *copy_renamed(Arena *arena, const Kernel *k, const Val *to)
     Kernel *n = kernel_new(arena, k->kind, k->name);
     for (int i = 0; i < k->buf.n; i++)
         k_buf(n, k->buf.at[i].dtype, k->buf.at[i].elems, k->buf.at[i].mode);
+    n->limit = k->limit;
     for (int i = 0; i < k->affine.n; i++) {
         KAff x = k->affine.at[i];
         rename_aff(&x, to);

@@ -42,8 +42,15 @@ static double extent_of(const Kernel *k, KRole role)
 {
     double n = 1;
     for (int i = 0; i < k->con.n[role]; i++)
-        n *= (double)k->inst.at[k->con.dim[role][i]].imm.i;
+        n *= (double)k_steps(k, &k->inst.at[k->con.dim[role][i]]);
     return n;
+}
+
+/* ... with those whose sum is 0. */
+static double stored_extent(const Kernel *k, KRole role)
+{
+    const KInst *i = k->con.n[role] > 0 ? &k->inst.at[k->con.dim[role][0]] : NULL;
+    return i != NULL && i->reach == K_ZERO ? (double)i->imm.i : extent_of(k, role);
 }
 
 /* Executions of what lies in [from, to) of a contraction: an operand's section
@@ -54,7 +61,9 @@ static double section_runs(const Kernel *k, Val v)
     double kk = extent_of(k, K_K);
     if (v < k->con.a_from)
         return 1;
-    return v < k->con.b_from ? b * m * kk : v < k->con.e_from ? b * kk * n : b * m * n;
+    if (v >= k->con.e_from)
+        return b * stored_extent(k, K_M) * stored_extent(k, K_N);
+    return v < k->con.b_from ? b * m * kk : b * kk * n;
 }
 
 static bool is_loop(int op)
@@ -104,7 +113,9 @@ static double touched(const Kernel *k, const KAccess *a, double runs)
     for (int i = 0; i < a->at.n; i++) {
         const KInst *t = &k->inst.at[a->at.t[i].v];
         direct = direct && (is_loop(t->op) || t->op == KI_DIM);
-        s[n++] = (Stride){fabs((double)a->at.t[i].coef), (double)t->imm.i};
+        bool loops = is_loop(t->op) || t->op == KI_DIM;
+        s[n++] = (Stride){fabs((double)a->at.t[i].coef),
+                          (double)(loops && t->reach != K_ZERO ? k_steps(k, t) : t->imm.i)};
     }
     count = direct ? distinct(s, n) : runs;
     count = count < runs ? count : runs;
@@ -167,7 +178,7 @@ static void count_runs(const Kernel *k, double *runs)
             depth--;
         runs[v] = k->kind == K_CONTRACT ? section_runs(k, v) : now[depth];
         if (is_loop(i->op) && depth < 63) {
-            now[depth + 1] = now[depth] * (double)i->imm.i;
+            now[depth + 1] = now[depth] * (double)k_steps(k, i);
             depth++;
         }
     }

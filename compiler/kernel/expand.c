@@ -280,6 +280,7 @@ Kernel *kernel_expand(Arena *arena, const Kernel *k)
     Copy c = {arena, k, kernel_new(arena, k->kind, k->name), NEW_ARRAY(arena, Val, k->inst.n)};
     for (int i = 0; i < k->buf.n; i++)
         vec_push(arena, &c.to->buf, k->buf.at[i]);
+    c.to->limit = k->limit;
     for (Val v = 1; v < (Val)k->inst.n; v++) {
         if (k->kind == K_CONTRACT)
             copy_section(&c, v);

@@ -15,20 +15,21 @@ static void set_index(Reg *r, int64_t first, int n)
 static void run_loop(Machine *m, const Op *o)
 {
     Reg *index = &m->code->reg[o->r];
-    if (o->extent <= 0)
+    const int64_t extent = o->limited && m->limit < o->extent ? m->limit : o->extent;
+    if (extent <= 0)
         return;
     if (o->strip) {
-        int widest = o->extent < STRIP ? (int)o->extent : STRIP;
+        int widest = extent < STRIP ? (int)extent : STRIP;
         interp_ops(m, o->aux - o->b, o->aux, widest); /* the SPLATs */
-        for (int64_t i = 0; i < o->extent; i += STRIP) {
-            int n = o->extent - i < STRIP ? (int)(o->extent - i) : STRIP;
+        for (int64_t i = 0; i < extent; i += STRIP) {
+            int n = extent - i < STRIP ? (int)(extent - i) : STRIP;
             set_index(index, i, n);
             interp_ops(m, o->aux, o->end, n);
         }
         return;
     }
-    for (int64_t i = 0; i < o->extent; i++) {
-        index->i[0] = o->down ? o->extent - 1 - i : i;
+    for (int64_t i = 0; i < extent; i++) {
+        index->i[0] = o->down ? extent - 1 - i : i;
         interp_ops(m, o->aux, o->end, 1);
     }
 }
@@ -111,6 +112,21 @@ static void local_memory(Machine *m, Arena *scratch)
     }
 }
 
+static int64_t limit_of(const Machine *m)
+{
+    const KLimit *l = &m->code->k->limit;
+    const char *data = m->mem[l->buf].data;
+    bool narrow = m->code->mode == K_EXACT && m->code->k->buf.at[l->buf].dtype == I32;
+    int64_t wide = 0;
+    int32_t x = 0;
+    if (narrow)
+        memcpy(&x, data + l->at * (int64_t)sizeof x, sizeof x);
+    else
+        memcpy(&wide, data + l->at * (int64_t)sizeof wide, sizeof wide);
+    int64_t limit = (narrow ? x : wide) + l->plus;
+    return limit < 1 ? 1 : limit;
+}
+
 void kcode_run(KCode *c, const KMem *mem, Arena *scratch)
 {
     ArenaMark mark = arena_mark(scratch);
@@ -118,6 +134,8 @@ void kcode_run(KCode *c, const KMem *mem, Arena *scratch)
     Machine m = {.code = c, .mem = NEW_ARRAY(scratch, KMem, k->buf.n)};
     for (int i = 0; i < k->buf.n; i++)
         m.mem[i] = mem[i];
+    if (k->limit.is)
+        m.limit = limit_of(&m);
     local_memory(&m, scratch);
     if (k->kind == K_LOOP)
         interp_ops(&m, 0, c->op.n, 1);

@@ -34,6 +34,7 @@ typedef struct Op {
     uint8_t from;       /* CAST, BITCAST: dtype of the operand */
     bool strip;         /* loops: runs in strips */
     bool down;          /* SEQ: last to first */
+    bool limited;       /* loops: ends at the limit */
     bool lanes;         /* INTO: to the lane of `c`, a loop's index; FOLD: lanes are combined */
     bool splat;         /* FOLD: in a strip, of an accumulator from outside of it */
     int32_t r, a, b, c; /* registers */
@@ -96,7 +97,8 @@ void kcode_run(KCode *c, const KMem *mem, Arena *scratch);
 /* One run's memory. */
 typedef struct Machine {
     KCode *code;
-    KMem *mem; /* by buffer */
+    KMem *mem;     /* by buffer */
+    int64_t limit; /* of a kernel that has one */
 } Machine;
 
 RegType interp_type(KMode mode, DType t);

@@ -37,6 +37,15 @@ static void set_dims(KCode *c, KRole role, int64_t at, int n)
     }
 }
 
+/* Where the role's dim ends, or where its sums are 0 from. */
+static int64_t end_of(const Machine *m, KRole role, KReach reach)
+{
+    const Kernel *k = m->code->k;
+    int64_t n = extent_of(k, role);
+    bool limited = k->con.n[role] > 0 && k->inst.at[k->con.dim[role][0]].reach == (uint8_t)reach;
+    return limited && m->limit < n ? m->limit : n;
+}
+
 static size_t elem_size(RegType t)
 {
     return t == TF ? sizeof(float) : sizeof(double);
@@ -135,6 +144,22 @@ static void sum_tile(Machine *m, Tile *t, int64_t k_extent, int64_t leaf)
     }
 }
 
+/* Sums from row m, or column n, on are of no terms. */
+static void clear_from(Tile *t, int64_t m, int64_t n)
+{
+    size_t each = elem_size(t->type);
+    for (int i = 0; i < t->m; i++) {
+        int64_t from = t->m_at + i >= m ? 0 : n - t->n_at;
+        from = from < 0 ? 0 : from;
+        if (from >= t->n)
+            continue;
+        size_t at = (size_t)(i * TILE_N + from), count = (size_t)(t->n - from);
+        memset((char *)t->sum + at * each, 0, count * each);
+        if (t->dsum != NULL)
+            memset(t->dsum + at, 0, count * sizeof(double));
+    }
+}
+
 static void epilogue(Machine *m, const Tile *t)
 {
     KCode *c = m->code;
@@ -175,8 +200,9 @@ void interp_contract(Machine *m, Arena *scratch)
 {
     KCode *c = m->code;
     const Kernel *k = c->k;
-    int64_t B = extent_of(k, K_B), M = extent_of(k, K_M), N = extent_of(k, K_N);
-    int64_t K = extent_of(k, K_K);
+    int64_t B = extent_of(k, K_B), K = end_of(m, K_K, K_LIMITED);
+    int64_t M = end_of(m, K_M, K_LIMITED), N = end_of(m, K_N, K_LIMITED);
+    int64_t zero_m = end_of(m, K_M, K_ZERO), zero_n = end_of(m, K_N, K_ZERO);
     Tile t = new_tile(interp_type(c->mode, k->con.dtype), c->mode == K_DUAL, scratch);
     for (t.b_at = 0; t.b_at < B; t.b_at++) {
         set_dims(c, K_B, t.b_at, 1);
@@ -185,6 +211,7 @@ void interp_contract(Machine *m, Arena *scratch)
             for (t.n_at = 0; t.n_at < N; t.n_at += TILE_N) {
                 t.n = N - t.n_at < TILE_N ? (int)(N - t.n_at) : TILE_N;
                 sum_tile(m, &t, K, k->con.leaf);
+                clear_from(&t, zero_m, zero_n);
                 epilogue(m, &t);
             }
         }

@@ -157,6 +157,7 @@ static void decode_loop(Decoder *d, Val loop)
     c->reg_of[loop] = c->n_regs++;
     int32_t head = c->op.n;
     Op o = {.op = i->op, .r = c->reg_of[loop], .extent = i->imm.i, .down = i->aux != 0};
+    o.limited = i->reach != K_ALL;
     emit(d, o);
     int32_t *outside = NULL;
     if (runs_in_strips(d, loop)) {

@@ -38,6 +38,12 @@
  *   An operand outside of its bounds is its access's `otherwise` and is multiplied
  *   like any other value.
  *
+ * Limits. A kernel may have one limit: max(1, an element of an integer buffer + a constant),
+ * known when it runs. Iterations of a K_LIMITED loop (PAR, RED) or DIM (M, N, K) from the limit
+ * on are none: what they would have stored is not stored, what they would have added is not added.
+ * A K_ZERO DIM (M, N) goes all the way, but from the limit on its sums are 0, of no terms. A
+ * limited DIM is the only one of its role. So kernels leave out columns that a mask hides.
+ *
  * Values. Loops and DIMs stand in affine expressions only (INDEX makes a value of
  * one). f16 and bf16 instructions are the f32 ones, rounded; a CAST between a half
  * type and anything but f32 goes through f32. Which NaN an instruction gives (sign,
@@ -117,9 +123,13 @@ typedef struct KAccess {
     double otherwise;
 } KAccess;
 
+/* How far a loop or DIM goes. */
+typedef enum KReach { K_ALL, K_LIMITED, K_ZERO } KReach;
+
 typedef struct KInst {
     uint8_t op;    /* KOp */
     uint8_t dtype; /* of the result; STORE, INTO, SET: of the value */
+    uint8_t reach; /* KReach of a loop or DIM */
     int32_t aux;   /* access, affine, role, accumulator's operation, loop */
     Val a, b, c;
     union {
@@ -135,6 +145,13 @@ typedef struct KBuf {
     KBufMode mode;
     int64_t elems;
 } KBuf;
+
+/* max(1, element `at` of buffer buf + plus), which is `mean` on average over the runs. */
+typedef struct KLimit {
+    bool is; /* the kernel has one */
+    int32_t buf;
+    int64_t at, plus, mean;
+} KLimit;
 
 typedef enum KKind { K_LOOP, K_CONTRACT } KKind;
 typedef enum KRole { K_B, K_M, K_N, K_K } KRole;
@@ -160,6 +177,7 @@ typedef struct Kernel {
     VEC(KAccess) access;
     VEC(KAff) affine; /* operands of INDEX */
     KContract con;    /* K_CONTRACT only */
+    KLimit limit;
     VEC(Val) open;    /* builder: loops not yet closed */
     KSection section; /* builder: where a contraction stands */
 } Kernel;
@@ -210,7 +228,15 @@ Val k_dim(Kernel *k, KRole role, int64_t extent);
 void k_section_a(Kernel *k);
 void k_section_b(Kernel *k, Val a_value);
 Val k_epilogue(Kernel *k, Val b_value, DType sum, int64_t leaf); /* gives SUM */
+/* A loop or DIM that has been made, of a kernel whose limit is set. */
+void k_reach(Kernel *k, Val v, KReach reach);
 void k_finish(Kernel *k); /* both kinds; asserts that all is closed */
+
+/* Iterations of a loop or DIM, on average: those of a K_ZERO DIM that have terms. */
+static inline int64_t k_steps(const Kernel *k, const KInst *i)
+{
+    return i->reach != K_ALL && k->limit.mean < i->imm.i ? k->limit.mean : i->imm.i;
+}
 
 /* ---- text (print.c, read.c), verification, cost -------------------------- */
 

@@ -73,6 +73,12 @@ static void print_number(Text *to, DType t, double x)
         text_float(to, (float)x);
 }
 
+static void print_reach(Text *to, const KInst *i)
+{
+    if (i->reach != K_ALL)
+        text_add(to, i->reach == K_ZERO ? ", zero from limit" : ", limit");
+}
+
 static void print_access(Text *to, const Kernel *k, const KAccess *a, bool load)
 {
     text_add(to, " b%d[", a->buf);
@@ -141,12 +147,15 @@ static void print_inst(Text *to, const Kernel *k, Val v)
     case KI_RED:
         text_add(to, "%s ", kop_text((KOp)i->op));
         print_val(to, k, v);
-        text_add(to, " < %lld%s {", (long long)i->imm.i, i->aux != 0 ? " down" : "");
+        text_add(to, " < %lld", (long long)i->imm.i);
+        print_reach(to, i);
+        text_add(to, "%s {", i->aux != 0 ? " down" : "");
         break;
     case KI_DIM:
         text_add(to, "dim %s ", krole_text[i->aux]);
         print_val(to, k, v);
         text_add(to, " < %lld", (long long)i->imm.i);
+        print_reach(to, i);
         break;
     case KI_END:
         text_char(to, '}');
@@ -206,6 +215,9 @@ void kernel_print(const Kernel *k, Text *to)
         text_add(to, "  b%d: %s %s[%lld]\n", i, kmode_text[b->mode], dtype_name(b->dtype),
                  (long long)b->elems);
     }
+    if (k->limit.is)
+        text_add(to, "  limit b%d[%lld] + %lld mean %lld\n", k->limit.buf, (long long)k->limit.at,
+                 (long long)k->limit.plus, (long long)k->limit.mean);
     if (k->kind == K_LOOP) {
         print_range(to, k, 1, (Val)k->inst.n, 1);
     } else {

@@ -1,178 +1,11 @@
 /* Reads the text that print.c writes. Values and loops may have any names and
  * numbers; the kernel read is numbered anew. What a kernel may do is left to
  * kernel_verify: here text becomes instructions. */
-#include <stdlib.h>
 #include <string.h>
-#include "kernel.h"
 #include "ktext.h"
+#include "read.h"
 
 enum { MAX_DEPTH = 32 };
-
-typedef struct Name {
-    const char *text; /* "%12" or "i", interned */
-    Val v;
-} Name;
-
-typedef struct Reader {
-    Ctx *cx;
-    int32_t file;
-    const char *text;
-    int32_t from, to; /* the token: bytes [from, to); empty at the end */
-    bool failed;      /* one diagnostic a kernel */
-    Kernel *k;
-    VEC(Name) name;
-} Reader;
-
-/* ---- tokens ------------------------------------------------------------------ */
-
-static bool is_word(char c)
-{
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' ||
-           c == '.' || c == '%';
-}
-
-static void next(Reader *r)
-{
-    int32_t at = r->to;
-    const char *s = r->text;
-    while (s[at] == ' ' || s[at] == '\n' || s[at] == '\t' || s[at] == '\r' || s[at] == '#') {
-        if (s[at] == '#')
-            while (s[at + 1] != '\0' && s[at + 1] != '\n')
-                at++;
-        at++;
-    }
-    r->from = r->to = at;
-    if (is_word(s[at])) {
-        bool number = s[at] >= '0' && s[at] <= '9'; /* 1e-05 is one word */
-        while (is_word(s[r->to]) ||
-               (number && (s[r->to] == '-' || s[r->to] == '+') && s[r->to - 1] == 'e'))
-            r->to++;
-    } else if (s[at] != '\0') {
-        r->to += s[at] == '<' && s[at + 1] == '=' ? 2 : 1;
-    }
-}
-
-static bool is(const Reader *r, const char *word)
-{
-    size_t n = strlen(word);
-    return (size_t)(r->to - r->from) == n && memcmp(r->text + r->from, word, n) == 0;
-}
-
-static const char *word(Reader *r)
-{
-    return intern_n(&r->cx->names, r->text + r->from, (size_t)(r->to - r->from));
-}
-
-static void fail(Reader *r, const char *wanted)
-{
-    if (r->failed)
-        return;
-    r->failed = true;
-    Span at = {r->file, r->from, r->to};
-    if (r->from == r->to)
-        diag_error(r->cx, E0190, at, "the text ends where %s is expected", wanted);
-    else
-        diag_error(r->cx, E0190, at, "%s is expected, not `%s`", wanted, word(r));
-}
-
-/* Another complaint, about the bytes [from, to). */
-static void refuse(Reader *r, int32_t from, int32_t to, const char *text)
-{
-    if (!r->failed)
-        diag_error(r->cx, E0190, (Span){r->file, from, to}, "%s", text);
-    r->failed = true;
-}
-
-static bool accept(Reader *r, const char *what)
-{
-    if (r->failed || !is(r, what))
-        return false;
-    next(r);
-    return true;
-}
-
-static void expect(Reader *r, const char *what)
-{
-    if (!accept(r, what))
-        fail(r, arena_printf(&r->cx->perm, "`%s`", what));
-}
-
-static bool at_digit(const Reader *r)
-{
-    return r->from < r->to && r->text[r->from] >= '0' && r->text[r->from] <= '9';
-}
-
-/* An integer without sign, at most `limit`. */
-static uint64_t natural(Reader *r, uint64_t limit)
-{
-    uint64_t n = 0;
-    if (r->failed || !at_digit(r)) {
-        fail(r, "an integer");
-        return 0;
-    }
-    for (int32_t i = r->from; i < r->to; i++) {
-        uint64_t digit = (uint64_t)(r->text[i] - '0');
-        if (digit > 9 || n > (limit - digit) / 10) {
-            fail(r, digit > 9 ? "an integer" : "a smaller integer");
-            return 0;
-        }
-        n = 10 * n + digit;
-    }
-    next(r);
-    return n;
-}
-
-static int64_t size(Reader *r)
-{
-    return (int64_t)natural(r, INT64_MAX);
-}
-
-static int64_t signed_integer(Reader *r)
-{
-    bool minus = accept(r, "-");
-    uint64_t n = natural(r, INT64_MAX + (uint64_t)minus);
-    return (int64_t)(minus ? -n : n);
-}
-
-static double number(Reader *r, DType t)
-{
-    bool minus = accept(r, "-");
-    double x = 0;
-    float f = 0;
-    size_t n = (size_t)(r->to - r->from);
-    if (is(r, "nan"))
-        x = strtod("nan", NULL);
-    else if (is(r, "inf"))
-        x = strtod("inf", NULL);
-    else if (!at_digit(r) || !(t == F64 ? read_double(r->text + r->from, n, &x)
-                                        : read_float(r->text + r->from, n, &f)))
-        fail(r, "a number");
-    else if (t != F64)
-        x = f;
-    if (!r->failed)
-        next(r);
-    return minus ? -x : x;
-}
-
-static DType dtype(Reader *r)
-{
-    DType t = F32;
-    if (r->failed || !dtype_find(word(r), &t))
-        fail(r, "an element type");
-    else
-        next(r);
-    return t;
-}
-
-/* Position of the word in a table, with what it is called in a message. */
-static int choice(Reader *r, const char *const *table, int n, const char *wanted)
-{
-    for (int i = 0; i < n; i++)
-        if (accept(r, table[i]))
-            return i;
-    fail(r, wanted);
-    return 0;
-}
 
 /* ---- values --------------------------------------------------------------------- */
 
@@ -190,14 +23,14 @@ static void bind(Reader *r, const char *name, Val v)
 /* The latest of that name; 0 after a report. */
 static Val value(Reader *r)
 {
-    const char *name = r->failed ? "" : word(r);
+    const char *name = r->failed ? "" : ktoken_word(r);
     for (int i = r->name.n - 1; !r->failed && i >= 0; i--) {
         if (r->name.at[i].text == name) {
-            next(r);
+            ktoken_next(r);
             return r->name.at[i].v;
         }
     }
-    fail(r, "a value or index that has been made");
+    ktoken_fail(r, "a value or index that has been made");
     return 0;
 }
 
@@ -205,16 +38,16 @@ static Val value(Reader *r)
 static KAff affine(Reader *r)
 {
     KAff x = {0};
-    bool minus = accept(r, "-"), constant = false;
+    bool minus = ktoken_accept(r, "-"), constant = false;
     do {
         uint64_t n = 1;
-        bool counted = at_digit(r);
+        bool counted = ktoken_at_digit(r);
         if (counted)
-            n = natural(r, INT64_MAX + (uint64_t)minus);
+            n = ktoken_natural(r, INT64_MAX + (uint64_t)minus);
         int64_t coef = (int64_t)(minus ? -n : n);
-        if (counted && !accept(r, "*")) {
+        if (counted && !ktoken_accept(r, "*")) {
             if (constant)
-                fail(r, "an index (there is a constant already)");
+                ktoken_fail(r, "an index (there is a constant already)");
             constant = true;
             x.base = coef;
         } else {
@@ -222,15 +55,28 @@ static KAff affine(Reader *r)
             Val v = value(r);
             for (int i = 0; i < x.n; i++)
                 if (x.t[i].v == v)
-                    refuse(r, from, to, "the index occurs twice in one expression");
+                    ktoken_refuse(r, from, to, "the index occurs twice in one expression");
             if (x.n == K_MAX_TERMS)
-                refuse(r, from, to, "an expression has too many terms");
+                ktoken_refuse(r, from, to, "an expression has too many terms");
             if (!r->failed)
                 x = k_aff_add(x, k_aff_val(v, coef));
         }
-        minus = is(r, "-");
-    } while (!r->failed && (accept(r, "+") || accept(r, "-")));
+        minus = ktoken_is(r, "-");
+    } while (!r->failed && (ktoken_accept(r, "+") || ktoken_accept(r, "-")));
     return x;
+}
+
+/* bN; -1 after a report. */
+static int32_t buffer(Reader *r)
+{
+    const char *name = r->failed ? "" : ktoken_word(r);
+    for (int32_t i = 0; i < r->k->buf.n; i++)
+        if (strcmp(name, arena_printf(&r->cx->scratch, "b%d", i)) == 0) {
+            ktoken_next(r);
+            return i;
+        }
+    ktoken_fail(r, "a buffer of this kernel");
+    return -1;
 }
 
 /* bN[affine] [if INT <= affine < INT, ...] [else NUMBER] */
@@ -239,30 +85,25 @@ static int32_t access(Reader *r, bool load)
     Kernel *k = r->k;
     KAccess a = {0};
     VEC(KBound) bound = {0};
-    const char *name = r->failed ? "" : word(r);
-    for (a.buf = 0; a.buf < k->buf.n; a.buf++)
-        if (strcmp(name, arena_printf(&r->cx->scratch, "b%d", a.buf)) == 0)
-            break;
-    if (a.buf == k->buf.n) {
-        fail(r, "a buffer of this kernel");
+    a.buf = buffer(r);
+    if (r->failed)
         return 0;
-    }
-    next(r);
-    expect(r, "[");
+    ktoken_expect(r, "[");
     a.at = affine(r);
-    expect(r, "]");
-    if (accept(r, "if")) {
+    ktoken_expect(r, "]");
+    if (ktoken_accept(r, "if")) {
         do {
-            KBound b = {.lo = signed_integer(r)};
-            expect(r, "<=");
+            KBound b = {.lo = ktoken_integer(r)};
+            ktoken_expect(r, "<=");
             b.e = affine(r);
-            expect(r, "<");
-            b.hi = signed_integer(r);
+            ktoken_expect(r, "<");
+            b.hi = ktoken_integer(r);
             vec_push(k->arena, &bound, b);
-        } while (!r->failed && is(r, ",") && r->text[r->to + 1] != '%' && accept(r, ","));
+        } while (!r->failed && ktoken_is(r, ",") && r->text[r->to + 1] != '%' &&
+                 ktoken_accept(r, ","));
         if (load) {
-            expect(r, "else");
-            a.otherwise = number(r, F64);
+            ktoken_expect(r, "else");
+            a.otherwise = ktoken_number(r, F64);
         }
     }
     a.bound = bound.at;
@@ -276,9 +117,9 @@ static int32_t access(Reader *r, bool load)
 static KOp operation(Reader *r)
 {
     for (int op = KI_CONST; op < N_KOPS && !r->failed; op++)
-        if (kop_class((KOp)op) != K_CLASS_LOOP && accept(r, kop_text((KOp)op)))
+        if (kop_class((KOp)op) != K_CLASS_LOOP && ktoken_accept(r, kop_text((KOp)op)))
             return (KOp)op;
-    fail(r, "an instruction");
+    ktoken_fail(r, "an instruction");
     return KI_NONE;
 }
 
@@ -287,7 +128,7 @@ static void operands(Reader *r, KInst *i)
     Val *operand[] = {&i->a, &i->b, &i->c};
     for (int n = 0; n < kop_args((KOp)i->op); n++) {
         if (n > 0)
-            expect(r, ",");
+            ktoken_expect(r, ",");
         *operand[n] = value(r);
     }
 }
@@ -295,18 +136,18 @@ static void operands(Reader *r, KInst *i)
 /* NAME ":" dtype "=" op ... */
 static void definition(Reader *r)
 {
-    const char *name = word(r);
-    next(r);
-    expect(r, ":");
-    KInst i = {.dtype = (uint8_t)dtype(r)};
-    expect(r, "=");
+    const char *name = ktoken_word(r);
+    ktoken_next(r);
+    ktoken_expect(r, ":");
+    KInst i = {.dtype = (uint8_t)ktoken_dtype(r)};
+    ktoken_expect(r, "=");
     i.op = (uint8_t)operation(r);
     switch (i.op) {
     case KI_CONST:
         if (dtype_is_float((DType)i.dtype))
-            i.imm.f = number(r, (DType)i.dtype);
+            i.imm.f = ktoken_number(r, (DType)i.dtype);
         else
-            i.imm.i = signed_integer(r);
+            i.imm.i = ktoken_integer(r);
         break;
     case KI_INDEX:
         vec_push(r->k->arena, &r->k->affine, affine(r));
@@ -322,7 +163,7 @@ static void definition(Reader *r)
     case KI_INTO:
     case KI_SET:
     case KI_DIM:
-        fail(r, "an instruction that makes a value");
+        ktoken_fail(r, "an instruction that makes a value");
         break;
     default:
         operands(r, &i);
@@ -338,7 +179,7 @@ static void statement(Reader *r, KOp op)
     KInst i = {.op = (uint8_t)op};
     if (op == KI_STORE) {
         i.aux = access(r, false);
-        expect(r, ",");
+        ktoken_expect(r, ",");
     }
     operands(r, &i);
     Val last = i.b != 0 ? i.b : i.a;
@@ -348,67 +189,85 @@ static void statement(Reader *r, KOp op)
     push(r, i);
 }
 
+/* ", limit", ", zero from limit" or nothing */
+static uint8_t reach(Reader *r)
+{
+    if (!ktoken_accept(r, ","))
+        return K_ALL;
+    bool zero = ktoken_accept(r, "zero");
+    if (zero)
+        ktoken_expect(r, "from");
+    ktoken_expect(r, "limit");
+    return zero ? K_ZERO : K_LIMITED;
+}
+
 static void block(Reader *r, int depth);
 
 /* par|seq|red NAME "<" INT ["down"] "{" ... "}" */
 static void loop(Reader *r, KOp op, int depth)
 {
-    const char *name = word(r);
+    const char *name = ktoken_word(r);
     if (depth == MAX_DEPTH)
-        refuse(r, r->from, r->to, "too many loops are nested");
-    next(r);
-    expect(r, "<");
-    KInst i = {.op = (uint8_t)op, .dtype = I64, .imm.i = size(r)};
-    i.aux = op == KI_SEQ && accept(r, "down");
-    expect(r, "{");
+        ktoken_refuse(r, r->from, r->to, "too many loops are nested");
+    ktoken_next(r);
+    ktoken_expect(r, "<");
+    KInst i = {.op = (uint8_t)op, .dtype = I64, .imm.i = ktoken_size(r)};
+    i.reach = reach(r);
+    i.aux = op == KI_SEQ && ktoken_accept(r, "down");
+    ktoken_expect(r, "{");
     if (r->failed)
         return;
     Val v = push(r, i);
     bind(r, name, v);
     block(r, depth + 1);
-    expect(r, "}");
+    ktoken_expect(r, "}");
     push(r, (KInst){.op = KI_END, .aux = (int32_t)v});
 }
 
 static void dim(Reader *r)
 {
     int32_t from = r->from, to = r->to;
-    KRole role = (KRole)choice(r, krole_text, 4, "b, m, n or k");
-    const char *name = r->failed ? "" : word(r);
-    next(r);
-    expect(r, "<");
-    int64_t extent = size(r);
+    KRole role = (KRole)ktoken_choice(r, krole_text, 4, "b, m, n or k");
+    const char *name = r->failed ? "" : ktoken_word(r);
+    ktoken_next(r);
+    ktoken_expect(r, "<");
+    int64_t extent = ktoken_size(r);
     if (r->k->kind != K_CONTRACT || r->k->section != K_IN_DIMS || r->k->con.n[role] == K_MAX_DIMS)
-        refuse(r, from, to, "a dim that is not at the head of a contraction, or one too many");
-    if (!r->failed)
-        bind(r, name, k_dim(r->k, role, extent));
+        ktoken_refuse(r, from, to,
+                      "a dim that is not at the head of a contraction, or one too many");
+    uint8_t far = reach(r);
+    if (r->failed)
+        return;
+    Val v = k_dim(r->k, role, extent);
+    r->k->inst.at[v].reach = far;
+    bind(r, name, v);
 }
 
 /* Statements up to a closing brace, or up to `give` or a section's name. */
 static void block(Reader *r, int depth)
 {
     const bool head = r->k->kind == K_CONTRACT && r->k->section == K_IN_DIMS;
-    while (!r->failed && !is(r, "}") && !is(r, "give")) {
-        if (head && (is(r, "a") || is(r, "b") || is(r, "epilogue")))
+    while (!r->failed && !ktoken_is(r, "}") && !ktoken_is(r, "give")) {
+        if (head && (ktoken_is(r, "a") || ktoken_is(r, "b") || ktoken_is(r, "epilogue")))
             return;
         if (r->text[r->from] == '%')
             definition(r);
-        else if (accept(r, "par"))
+        else if (ktoken_accept(r, "par"))
             loop(r, KI_PAR, depth);
-        else if (accept(r, "seq"))
+        else if (ktoken_accept(r, "seq"))
             loop(r, KI_SEQ, depth);
-        else if (accept(r, "red"))
+        else if (ktoken_accept(r, "red"))
             loop(r, KI_RED, depth);
-        else if (accept(r, "store"))
+        else if (ktoken_accept(r, "store"))
             statement(r, KI_STORE);
-        else if (accept(r, "into"))
+        else if (ktoken_accept(r, "into"))
             statement(r, KI_INTO);
-        else if (accept(r, "set"))
+        else if (ktoken_accept(r, "set"))
             statement(r, KI_SET);
-        else if (accept(r, "dim"))
+        else if (ktoken_accept(r, "dim"))
             dim(r);
         else
-            fail(r, "a statement");
+            ktoken_fail(r, "a statement");
     }
 }
 
@@ -417,31 +276,46 @@ static void block(Reader *r, int depth)
 static void buffers(Reader *r)
 {
     while (!r->failed && r->text[r->from] == 'b' && r->to - r->from > 1) {
-        if (!is(r, arena_printf(&r->cx->scratch, "b%d", r->k->buf.n)))
-            fail(r, arena_printf(&r->cx->perm, "b%d", r->k->buf.n));
-        next(r);
-        expect(r, ":");
-        KBufMode mode = (KBufMode)choice(r, kmode_text, 4, "in, out, inout or local");
-        DType t = dtype(r);
-        expect(r, "[");
-        int64_t elems = size(r);
-        expect(r, "]");
+        if (!ktoken_is(r, arena_printf(&r->cx->scratch, "b%d", r->k->buf.n)))
+            ktoken_fail(r, arena_printf(&r->cx->perm, "b%d", r->k->buf.n));
+        ktoken_next(r);
+        ktoken_expect(r, ":");
+        KBufMode mode = (KBufMode)ktoken_choice(r, kmode_text, 4, "in, out, inout or local");
+        DType t = ktoken_dtype(r);
+        ktoken_expect(r, "[");
+        int64_t elems = ktoken_size(r);
+        ktoken_expect(r, "]");
         k_buf(r->k, t, elems, mode);
     }
+}
+
+/* bN[INT] + INT mean INT */
+static void limit(Reader *r)
+{
+    KLimit *l = &r->k->limit;
+    l->is = true;
+    l->buf = buffer(r);
+    ktoken_expect(r, "[");
+    l->at = ktoken_integer(r);
+    ktoken_expect(r, "]");
+    ktoken_expect(r, "+");
+    l->plus = ktoken_integer(r);
+    ktoken_expect(r, "mean");
+    l->mean = ktoken_size(r);
 }
 
 /* NAME "{" ... ["give" VALUE] "}"; gives the value, or 0 without `give`. */
 static Val section(Reader *r, const char *name, bool gives)
 {
     Val v = 0;
-    expect(r, name);
-    expect(r, "{");
+    ktoken_expect(r, name);
+    ktoken_expect(r, "{");
     block(r, 0);
     if (gives) {
-        expect(r, "give");
+        ktoken_expect(r, "give");
         v = value(r);
     }
-    expect(r, "}");
+    ktoken_expect(r, "}");
     return v;
 }
 
@@ -449,8 +323,8 @@ static void contraction(Reader *r)
 {
     Kernel *k = r->k;
     KContract *c = &k->con;
-    if (accept(r, "leaf"))
-        c->leaf = size(r);
+    if (ktoken_accept(r, "leaf"))
+        c->leaf = ktoken_size(r);
     block(r, 0);
     k_section_a(k);
     c->a = section(r, "a", true);
@@ -462,7 +336,7 @@ static void contraction(Reader *r)
     section(r, "epilogue", false);
     bool has_sum = (int)c->e_from < k->inst.n && k->inst.at[c->e_from].op == KI_SUM;
     if (!r->failed && !has_sum)
-        refuse(r, from, to, "the epilogue does not begin with its sum");
+        ktoken_refuse(r, from, to, "the epilogue does not begin with its sum");
     if (has_sum)
         c->dtype = (DType)k->inst.at[c->e_from].dtype;
 }
@@ -471,20 +345,22 @@ Kernel *kernel_read(Ctx *cx, Arena *arena, int32_t source)
 {
     ArenaMark mark = arena_mark(&cx->scratch);
     Reader r = {.cx = cx, .file = source, .text = cx->source.at[source]->text};
-    next(&r);
+    ktoken_next(&r);
     static const char *const kind[] = {[K_LOOP] = "loop", [K_CONTRACT] = "contract"};
-    KKind which = (KKind)choice(&r, kind, 2, "loop or contract");
-    r.k = kernel_new(arena, which, r.failed ? "" : word(&r));
-    next(&r);
-    expect(&r, "{");
+    KKind which = (KKind)ktoken_choice(&r, kind, 2, "loop or contract");
+    r.k = kernel_new(arena, which, r.failed ? "" : ktoken_word(&r));
+    ktoken_next(&r);
+    ktoken_expect(&r, "{");
     buffers(&r);
+    if (ktoken_accept(&r, "limit"))
+        limit(&r);
     if (which == K_CONTRACT)
         contraction(&r);
     else
         block(&r, 0);
-    expect(&r, "}");
+    ktoken_expect(&r, "}");
     if (!r.failed && r.from < r.to)
-        fail(&r, "the end");
+        ktoken_fail(&r, "the end");
     if (!r.failed)
         k_finish(r.k);
     arena_reset(&cx->scratch, mark);

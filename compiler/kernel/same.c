@@ -28,7 +28,7 @@ static uint64_t hash_access(uint64_t h, const KAccess *a)
 
 static uint64_t hash_inst(uint64_t h, const KInst *i)
 {
-    const int64_t word[] = {i->op, i->dtype, i->aux, i->a, i->b, i->c, i->imm.i};
+    const int64_t word[] = {i->op, i->dtype, i->reach, i->aux, i->a, i->b, i->c, i->imm.i};
     return hash_bytes(h, word, sizeof word);
 }
 
@@ -39,9 +39,16 @@ static uint64_t hash_contract(uint64_t h, const KContract *c)
     return hash_bytes(h, word, sizeof word);
 }
 
+static uint64_t hash_limit(uint64_t h, const KLimit *l)
+{
+    const int64_t word[] = {l->buf, l->at, l->plus, l->mean};
+    return l->is ? hash_bytes(h, word, sizeof word) : h;
+}
+
 uint64_t kernel_hash(const Kernel *k)
 {
     uint64_t h = hash_int(hash_int(HASH_START, k->kind), k->inst.n);
+    h = hash_limit(h, &k->limit);
     for (int i = 0; i < k->inst.n; i++)
         h = hash_inst(h, &k->inst.at[i]);
     for (int i = 0; i < k->buf.n; i++) {
@@ -70,8 +77,8 @@ static bool same_access(const KAccess *x, const KAccess *y)
 
 static bool same_inst(const KInst *x, const KInst *y)
 {
-    return x->op == y->op && x->dtype == y->dtype && x->aux == y->aux && x->a == y->a &&
-           x->b == y->b && x->c == y->c && x->imm.i == y->imm.i;
+    return x->op == y->op && x->dtype == y->dtype && x->reach == y->reach && x->aux == y->aux &&
+           x->a == y->a && x->b == y->b && x->c == y->c && x->imm.i == y->imm.i;
 }
 
 /* The dims follow from the instructions. */
@@ -82,10 +89,16 @@ static bool same_contract(const KContract *x, const KContract *y)
            x->e_to == y->e_to && x->leaf == y->leaf;
 }
 
+static bool same_limit(const KLimit *x, const KLimit *y)
+{
+    return x->is == y->is && (!x->is || (x->buf == y->buf && x->at == y->at && x->plus == y->plus &&
+                                         x->mean == y->mean));
+}
+
 bool kernel_same(const Kernel *x, const Kernel *y)
 {
-    if (x->kind != y->kind || x->inst.n != y->inst.n || x->buf.n != y->buf.n ||
-        x->access.n != y->access.n || x->affine.n != y->affine.n)
+    if (x->kind != y->kind || !same_limit(&x->limit, &y->limit) || x->inst.n != y->inst.n ||
+        x->buf.n != y->buf.n || x->access.n != y->access.n || x->affine.n != y->affine.n)
         return false;
     for (int i = 0; i < x->inst.n; i++)
         if (!same_inst(&x->inst.at[i], &y->inst.at[i]))

@@ -187,6 +187,8 @@ static const char *check_loop(Verifier *v, const KInst *i)
         v->depth--;
         return NULL;
     }
+    if (i->reach != K_ALL && (i->reach != K_LIMITED || i->op == KI_SEQ || !v->k->limit.is))
+        return verify_complain(v, "it cannot have this limit");
     if (i->imm.i < 0)
         return verify_complain(v, "its extent is negative");
     v->loop[v->depth++] = v->at;
@@ -207,6 +209,10 @@ static const char *check_dims(const Verifier *v)
             return verify_complain(v, "%s before section a", kop_text((KOp)i->op));
         if (i->aux < 0 || i->aux > K_K || i->imm.i < 0)
             return verify_complain(v, "dim %%%u has no such role, or a negative extent", x);
+        bool limits = v->k->limit.is && c->n[i->aux] == 1 && i->aux != K_B &&
+                      (i->reach == K_LIMITED || (i->reach == K_ZERO && i->aux != K_K));
+        if (i->reach != K_ALL && !limits)
+            return verify_complain(v, "dim %%%u cannot have this limit", x);
         if (seen[i->aux] >= c->n[i->aux] || c->dim[i->aux][seen[i->aux]] != x)
             return verify_complain(v, "dim %%%u is not listed under its role", x);
         seen[i->aux]++;
@@ -284,6 +290,17 @@ static const char *check_buffers(const Verifier *v)
     return NULL;
 }
 
+static const char *check_limit(const Verifier *v)
+{
+    const KLimit *l = &v->k->limit;
+    if (!l->is)
+        return NULL;
+    const KBuf *b = l->buf >= 0 && l->buf < v->k->buf.n ? &v->k->buf.at[l->buf] : NULL;
+    bool fine = b != NULL && b->mode == K_IN && (b->dtype == I32 || b->dtype == I64) &&
+                l->at >= 0 && l->at < b->elems && l->mean >= 1;
+    return fine ? NULL : verify_complain(v, "the limit is no element of an integer input");
+}
+
 static const char *check_inst(Verifier *v)
 {
     const KInst *i = inst_of(v, v->at);
@@ -317,6 +334,8 @@ const char *kernel_verify(const Kernel *k, Arena *scratch)
                   .folded = NEW_ARRAY(scratch, bool, n),
                   .written = NEW_ARRAY(scratch, bool, k->buf.n)};
     const char *bad = check_buffers(&v);
+    if (bad == NULL)
+        bad = check_limit(&v);
     if (bad == NULL && k->kind == K_CONTRACT)
         bad = check_contraction(&v);
     if (bad == NULL)

@@ -2,6 +2,9 @@
  * read each other (scores and softmax of attention, logits and cross-entropy), some rows are
  * computed at a time, and the wide values never exist whole. Such a region becomes a scan over
  * chunks, `lean`: its reverse computes a chunk again rather than read it.
+ * Scores are so cut wherever that is faster: from 256 by 256 on, into chunks of 64 rows, enough for
+ * the tiles of a product and few enough for the caches. Columns that a causal mask hides are then
+ * not computed (tails.c). Logits are cut for their size alone, for each chunk reads all weights.
  * source: Rabe & Staats, Self-attention Does Not Need O(n^2) Memory (2021).
  *
  * Sums over rows (gradients of keys, values and weights; a mean) are then sums of the chunks' sums,
@@ -10,7 +13,8 @@
 #include "chunk.h"
 
 /* Chunks of fewer rows along the last axis are dear: each packs what all rows share. */
-enum { GOOD_ROWS = 64, WIDER = 6, FREE_DEPTH = 32, SLICE_FROM = 64 };
+enum { GOOD_ROWS = 64, FEW_ROWS = 16, MANY_ROWS = 256 };
+enum { WIDER = 6, FREE_DEPTH = 32, SLICE_FROM = 64 };
 /* What is computed again for each chunk is little beside what comes of it: scores and what they
  * weigh, but not layer after layer of a convolutional network. */
 enum { MOST_PRODUCTS = 2 };
@@ -216,6 +220,7 @@ static bool grow(Search *s, Region *v, int axis)
             return false;
         products += op_of(s->g, r) == OP_contract;
     }
+    v->scores = products == MOST_PRODUCTS;
     return products <= MOST_PRODUCTS;
 }
 
@@ -266,6 +271,27 @@ static int64_t matrix_elems(const Graph *g, Ref seed, const int axis[], int n)
     return size;
 }
 
+/* Of n rows as many as run best, of those that divide n; 0: none do. */
+static int64_t best_rows(int64_t n)
+{
+    int64_t best = 0;
+    for (int64_t rows = FEW_ROWS; rows <= GOOD_ROWS; rows++)
+        best = n % rows == 0 ? rows : best;
+    for (int64_t rows = GOOD_ROWS + 1; best == 0 && rows <= MANY_ROWS; rows++)
+        best = n % rows == 0 ? rows : best;
+    return best;
+}
+
+/* Elements of a chunk of the region with these axes, if it is large enough to be cut; or 0. */
+static int64_t chunk_elems(const Region *v, const int axis[], int n, const Chunks *is)
+{
+    int64_t all = matrix_elems(v->g, v->seed, axis, n), n_rows = dim(v->g, v->seed, axis[n - 1]);
+    int64_t rows = best_rows(n_rows) * (all / n_rows);
+    if (v->scores && is->scores_from > 0 && all >= is->scores_from && rows > 0 && rows <= is->most)
+        return rows;
+    return all >= is->from ? is->most : 0;
+}
+
 /* Fewest loops, then most rows: one axis if that is enough, else the first one alone, a row at
  * a time, and the body is chunked in turn. */
 static bool choose(Search *s, Region *v, const int axis[], int n, const Chunks *is)
@@ -292,6 +318,12 @@ static bool is_seed(const Graph *g, Ref r, int64_t from)
             elems(g, r) / WIDER >= elems(g, arg(g, r, 1)));
 }
 
+/* Elements of the least value that may be cut. */
+static int64_t least_seed(const Chunks *is)
+{
+    return is->scores_from > 0 && is->scores_from < is->from ? is->scores_from : is->from;
+}
+
 static Region no_region(Search *s)
 {
     Region v = {.g = s->g, .free = s->free, .axis = NEW_ARRAY(s->a, int32_t, s->g->node.n)};
@@ -304,14 +336,15 @@ static Region no_region(Search *s)
 static bool find_region(Search *s, Region *v, bool is_body, const Chunks *is)
 {
     const Graph *g = s->g;
+    const int64_t from = is_body ? is->most + 1 : least_seed(is);
     for (v->seed++; v->seed < (Ref)g->node.n; v->seed++) {
-        int axis[MAX_RANK];
-        if (!is_seed(g, v->seed, is_body ? is->most + 1 : is->from))
+        int axis[MAX_RANK], n = is_seed(g, v->seed, from) ? find_axes(s, v, is, axis) : 0;
+        if (n == 0)
             continue;
-        v->most = is_body || is->slices == 0 ? is->most : elems(g, v->seed) / is->slices;
-        int n = find_axes(s, v, is, axis);
-        bool large = n > 0 && (is_body || matrix_elems(g, v->seed, axis, n) >= is->from);
-        if (n > 0 && (large || is->slices > 0) && choose(s, v, axis, n, is))
+        v->most = is_body           ? is->most
+                  : is->slices == 0 ? chunk_elems(v, axis, n, is)
+                                    : elems(g, v->seed) / is->slices;
+        if ((v->most > 0 || is->slices > 0) && choose(s, v, axis, n, is))
             return true;
     }
     return false;
@@ -376,7 +409,7 @@ static bool chunk_all(Graph **g, const Chunks *is)
 {
     bool any = false;
     for (Ref r = 1; r < (Ref)(*g)->node.n; r++)
-        any = any || is_seed(*g, r, is->from);
+        any = any || is_seed(*g, r, least_seed(is));
     if (!any)
         return false;
     Graph *numbered = number_draws(*g), *to = numbered != NULL ? numbered : *g;
@@ -391,7 +424,10 @@ static bool chunk_all(Graph **g, const Chunks *is)
 
 bool chunk_rows(Graph **g, int64_t from, int levels)
 {
+    bool given = from >= 0;
+    from = given ? from : CHUNK_FROM;
     Chunks is = {.from = from, .most = from / CHUNKS_OF_LEAST, .levels = levels};
+    is.scores_from = given ? 0 : CHUNK_SCORES_FROM;
     return from > 0 && chunk_all(g, &is);
 }
 

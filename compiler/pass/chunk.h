@@ -11,8 +11,10 @@ enum {
 
 /* What is asked for. */
 typedef struct Chunks {
-    int64_t from; /* matrices of so many elements, cut down to `most` ... */
-    int64_t most; /* elements of a value in a body */
+    int64_t from;        /* matrices of so many elements, cut down to `most` ... */
+    int64_t most;        /* elements of a value in a body */
+    int64_t scores_from; /* ... scores, which a second product weighs, from here on to as many
+                          * rows as run best; 0: as others */
     int64_t
         slices; /* ... or, not 0: regions of any size, in so many slices, where no bit changes */
     int levels; /* how deep scans may be nested */
@@ -27,6 +29,7 @@ typedef struct Region {
     int64_t extent, rows; /* all rows, and those of a chunk; rows divides extent */
     int64_t most;         /* elements of a value in the body; above that it is chunked in turn */
     Ref first, last;      /* nodes of it */
+    bool scores;          /* two products: scores, and what they weigh */
 } Region;
 
 static inline bool is_in(const Region *v, Ref r)

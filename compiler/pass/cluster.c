@@ -6,6 +6,7 @@
  *   cluster_group.c   which of them share a kernel
  *   cluster_order.c   in which order kernels run */
 #include "cluster_build.h"
+#include "tails.h"
 
 #include <assert.h>
 #include <string.h>
@@ -82,21 +83,33 @@ static void build_reset(Build *b)
     b->trace = arena_array(c->scratch, (size_t)n, sizeof *b->trace);
 }
 
+static Clusters *cluster_graph(Ctx *cx, const Graph *g, const Tails *tails, const Caps *caps,
+                               Arena *arena);
+
 static void cluster_bodies(Ctx *cx, Clusters *c)
 {
     for (int i = 0; i < c->group.n; i++) {
         Group *gr = &c->group.at[i];
-        if (gr->kind == GROUP_SCAN)
-            gr->body = cluster(cx, attr(c->g, gr->anchor, SCAN_BODY)->body, c->caps, c->arena);
+        if (gr->kind != GROUP_SCAN)
+            continue;
+        const Tails *t = tails_find(c->g, gr->anchor, c->arena);
+        gr->body = cluster_graph(cx, attr(c->g, gr->anchor, SCAN_BODY)->body, t, c->caps, c->arena);
     }
 }
 
 Clusters *cluster(Ctx *cx, const Graph *g, const Caps *caps, Arena *arena)
 {
+    return cluster_graph(cx, g, NULL, caps, arena);
+}
+
+static Clusters *cluster_graph(Ctx *cx, const Graph *g, const Tails *tails, const Caps *caps,
+                               Arena *arena)
+{
     Clusters *c = NEW(arena, Clusters);
     c->arena = arena;
     c->g = g;
     c->caps = caps;
+    c->tails = tails;
     Arena scratch = {0};
     c->scratch = &scratch;
     Build b = {0};
@@ -114,6 +127,8 @@ Clusters *cluster(Ctx *cx, const Graph *g, const Caps *caps, Arena *arena)
         defer_group(&b, wrong);
         lower_again(&b);
     }
+    if (tails != NULL)
+        limit_stores(c);
     c->scratch = NULL;
     arena_free(&scratch);
     return c;

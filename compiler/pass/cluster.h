@@ -54,6 +54,7 @@ struct Clusters {
     const Caps *caps;
     VEC(Group) group;
     VEC(int32_t) order; /* live groups in execution order */
+    const Tails *tails; /* of a body; NULL: none */
     bool *stored;       /* by Ref: has memory of its own (sources too) */
     int32_t *group_of;  /* by Ref: the group that computes a stored node, or -1 */
 };

@@ -4,6 +4,7 @@
 enum {
     INLINE_SHARED = 8,   /* flops: a value read in several places is stored above this */
     INLINE_EXPANDED = 4, /* ... read many times through a broadcast or window */
+    INLINE_FACTOR = 4,   /* ... by contractions in a chunk of rows, which the caches hold */
     INLINE_MOST = 400,   /* an expression this long is cut */
     SCALAR_MOST = 32     /* ... a scalar one: sums over all parameters share kernels */
 };
@@ -247,7 +248,9 @@ void choose_stored(Build *b)
         float most = (float)(rank(g, r) == 0 ? SCALAR_MOST : INLINE_MOST);
         bool shared = b->reads[r] > 1 && b->weight[r] > (float)INLINE_SHARED;
         bool expanded = b->expanded[r] && b->weight[r] > (float)INLINE_EXPANDED;
-        bool heavy = shared || expanded || b->weight[r] > most;
+        bool factor =
+            c->tails != NULL && b->contracts[r] > 1 && b->weight[r] >= (float)INLINE_FACTOR;
+        bool heavy = factor || shared || expanded || b->weight[r] > most;
         if (kind == OP_POINTWISE && (heavy || takes_place(b, r)))
             store(b, r);
     }

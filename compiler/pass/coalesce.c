@@ -22,6 +22,8 @@ static bool moves_together(const KAff *x, Val outer, Val inner, int64_t extent)
 
 static bool all_affine(const Kernel *k, AffTest *test, Val outer, Val inner, int64_t extent)
 {
+    if (k->inst.at[outer].reach != K_ALL || k->inst.at[inner].reach != K_ALL)
+        return false;
     for (int i = 0; i < k->affine.n; i++)
         if (!test(&k->affine.at[i], outer, inner, extent))
             return false;

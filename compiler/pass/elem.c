@@ -1,4 +1,4 @@
-#include "elem.h"
+#include "tails.h"
 
 #include <assert.h>
 #include <math.h>
@@ -418,6 +418,14 @@ static void insert_index(int rank, int axis, const KAff *rest, KAff i, KAff *at)
         at[a] = a == axis ? i : rest[j++];
 }
 
+void elem_limit(Elem *e, Val v, KReach reach)
+{
+    const Tails *t = e->tails;
+    if (!e->k->limit.is)
+        e->k->limit = (KLimit){true, elem_buffer(e, t->rows), t->last, t->plus, t->mean};
+    k_reach(e->k, v, reach);
+}
+
 /* Opens the loops of a walk, gives the innermost operand and its index. */
 static Val open_walk(Elem *e, Ref n, Ref *x, int axis, KAff *at)
 {
@@ -450,6 +458,10 @@ Val elem_reduce(Elem *e, Ref n, Ref x, int axis, KOp op, const KAff *idx)
     KAff at[MAX_RANK + 1];
     memcpy(at, idx, sizeof(KAff) * (size_t)rank(e->g, n));
     Val first = open_walk(e, n, &x, axis, at);
+    bool hidden = (op == KI_MAX && tail_is(e->tails, x, -INFINITY)) ||
+                  (op == KI_ADD && tail_is(e->tails, x, 0));
+    if (hidden && k->inst.at[first].op == KI_RED)
+        elem_limit(e, first, K_LIMITED);
     Val v = elem_at(e, x, at);
     elem_forget(e, mark);
     if (e->trouble != FINE)

@@ -43,6 +43,8 @@ typedef struct Memo {
     KAff *idx; /* one per axis */
 } Memo;
 
+typedef struct Tails Tails; /* tails.h */
+
 struct Elem {
     Kernel *k;
     const Graph *g;
@@ -50,7 +52,8 @@ struct Elem {
     const bool *stored; /* by Ref: has a buffer of its own when this kernel runs */
     const Ref *here;    /* nodes computed here though they are stored */
     int n_here;
-    Ref sum_of; /* the contraction whose SUM is `sum` */
+    const Tails *tails; /* NULL: no column is hidden */
+    Ref sum_of;         /* the contraction whose SUM is `sum` */
     Val sum;
     VEC(Ref) operand; /* kernel buffer i is operand.at[i] (outputs: the node, with OUT_BIT) */
     VEC(int32_t) operand_out; /* -1: read; else index into the group's outs */
@@ -70,6 +73,8 @@ void elem_init(Elem *e, Kernel *k, const Graph *g, Arena *arena, const bool *sto
 int elem_buffer(Elem *e, Ref r); /* kernel buffer that holds r, for reading */
 int elem_out_buffer(Elem *e, Ref r, int out, DType t, int64_t elems);
 KAff elem_linear(const Type *t, const KAff *idx); /* row-major offset */
+/* The loop or DIM ends at the limit of the tails, or, `zero`, has sums of no terms from there. */
+void elem_limit(Elem *e, Val v, KReach reach);
 bool ref_is_source(const Graph *g, Ref r); /* has memory by nature: input, slot, arg, literal */
 
 #endif

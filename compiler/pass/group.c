@@ -1,6 +1,6 @@
 /* Kernels of groups: loops over the main node's shape, values at the outermost
  * level where their indices are known, then the stores. */
-#include "cluster.h"
+#include "tails.h"
 
 #include <assert.h>
 #include <string.h>
@@ -153,6 +153,7 @@ static Trouble loop_trace(LoopBuild *b)
     const Graph *g = b->c->g;
     Kernel *k = kernel_new(b->c->scratch, K_LOOP, "trace");
     elem_init(&b->e, k, g, b->c->scratch, b->c->stored);
+    b->e.tails = b->c->tails;
     set_here(b->c, b->gr, &b->e);
     nest_number(&b->nest);
     for (int l = 0; l < b->nest.n_loops; l++) {
@@ -228,6 +229,7 @@ static Trouble loop_build(LoopBuild *b, const char *name)
 {
     Kernel *k = kernel_new(b->c->scratch, K_LOOP, name);
     elem_init(&b->e, k, b->c->g, b->c->scratch, b->c->stored);
+    b->e.tails = b->c->tails;
     set_here(b->c, b->gr, &b->e);
     nest_number(&b->nest);
     for (int level = 0; level <= b->nest.n_loops; level++) {
@@ -317,6 +319,7 @@ static Trouble con_trace(ConBuild *b)
     const Graph *g = b->c->g;
     Kernel *k = kernel_new(b->c->scratch, K_LOOP, "trace");
     elem_init(&b->e, k, g, b->c->scratch, b->c->stored);
+    b->e.tails = b->c->tails;
     nest_number(&b->nest);
     for (int l = 0; l < b->nest.n_loops; l++)
         nest_open(&b->nest, k, l);
@@ -471,6 +474,34 @@ static void con_store(ConBuild *b, int i)
     k_store(b->e.k, buf, elem_linear(t, idx), v);
 }
 
+/* The one DIM of its role that index i is, or 0. */
+static Val con_dim(const ConBuild *b, int i, int64_t extent)
+{
+    const KAff *x = &b->index[i];
+    const Kernel *k = b->e.k;
+    if (x->n != 1 || x->base != 0 || x->t[0].coef != 1)
+        return 0;
+    const KInst *d = &k->inst.at[x->t[0].v];
+    return k->con.n[d->aux] == 1 && d->imm.i == extent && d->aux != K_B ? x->t[0].v : 0;
+}
+
+/* Where columns of an operand are hidden: no terms from them, and where they are rows or columns
+ * of the result, sums of no terms. */
+static void con_limit(ConBuild *b)
+{
+    const Graph *g = b->c->g;
+    for (int map = 0; map < 2 && b->c->tails != NULL; map++) {
+        const Attr *m = &node(g, b->con)->attr[CONTRACT_X + map];
+        const MapDim *last = m->n > 0 ? &m->map[m->n - 1] : NULL;
+        bool plain = last != NULL && last->n == 1 && last->base == 0 && last->coef[0] == 1;
+        if (!plain || !tail_is(b->c->tails, arg(g, b->con, map), 0))
+            continue;
+        Val d = con_dim(b, last->index[0], b->c->tails->extent);
+        if (d != 0)
+            elem_limit(&b->e, d, last->index[0] < b->n_out ? K_ZERO : K_LIMITED);
+    }
+}
+
 static Trouble con_build(ConBuild *b, const char *name)
 {
     const Graph *g = b->c->g;
@@ -478,6 +509,7 @@ static Trouble con_build(ConBuild *b, const char *name)
         return WANTS_STORE;
     Kernel *k = kernel_new(b->c->scratch, K_CONTRACT, name);
     elem_init(&b->e, k, g, b->c->scratch, b->c->stored);
+    b->e.tails = b->c->tails;
     con_dims(b, k);
     k_section_a(k);
     Val va = con_operand(b, b->a_map);
@@ -496,6 +528,7 @@ static Trouble con_build(ConBuild *b, const char *name)
         con_store(b, i);
     if (b->e.trouble != FINE)
         return b->e.trouble;
+    con_limit(b);
     k_finish(k);
     return FINE;
 }
@@ -540,6 +573,7 @@ static Trouble lower_opaque(Clusters *c, Group *gr, Ref *store_first)
     const Op *op = optab[op_of(c->g, gr->anchor)];
     Kernel *k = kernel_new(c->arena, K_LOOP, op->name);
     elem_init(&e, k, c->g, c->scratch, c->stored);
+    e.tails = c->tails;
     e.here = &gr->anchor;
     e.n_here = 1;
     int out[8];

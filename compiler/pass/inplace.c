@@ -181,7 +181,8 @@ static bool contract_inplace(const Kernel *k, int in, int out)
 
 bool kernel_inplace(const Kernel *k, int in, int out)
 {
-    if (dtype_bytes(k->buf.at[in].dtype) != dtype_bytes(k->buf.at[out].dtype))
+    bool limits = k->limit.is && k->limit.buf == in;
+    if (limits || dtype_bytes(k->buf.at[in].dtype) != dtype_bytes(k->buf.at[out].dtype))
         return false;
     return k->kind == K_LOOP ? loop_inplace(k, in, out) : contract_inplace(k, in, out);
 }

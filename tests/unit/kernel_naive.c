@@ -223,11 +223,22 @@ static void scalar(Naive *x, Val v, const KInst *i)
 
 static void run(Naive *x, Val from, Val to);
 
+static int64_t limit_of(const Naive *x)
+{
+    const KLimit *l = &x->k->limit;
+    const void *p = x->mem[l->buf].data;
+    int64_t at = x->k->buf.at[l->buf].dtype == I32 ? ((const int32_t *)p)[l->at]
+                                                   : ((const int64_t *)p)[l->at];
+    return at + l->plus < 1 ? 1 : at + l->plus;
+}
+
 static void run_loop(Naive *x, Val v, Val end)
 {
     const KInst *i = &x->k->inst.at[v];
     x->open[x->depth++] = v;
     for (int64_t n = 0; n < i->imm.i; n++) {
+        if (i->reach != K_ALL && n >= limit_of(x))
+            break;
         x->reg[v].i[0] = i->aux ? i->imm.i - 1 - n : n;
         run(x, v + 1, end);
     }
@@ -314,6 +325,13 @@ static void set_flat(Naive *x, KRole role, int64_t at)
     }
 }
 
+/* Is index `at` of the role, which is then its only dim, one from the limit on? */
+static bool is_beyond(const Naive *x, KRole role, KReach reach, int64_t at)
+{
+    return x->k->limit.is && x->k->con.n[role] == 1 &&
+           x->k->inst.at[x->k->con.dim[role][0]].reach == (uint8_t)reach && at >= limit_of(x);
+}
+
 /* The chain over k, cut into leaves. */
 static double sum_of(Naive *x, int64_t n_k)
 {
@@ -342,14 +360,19 @@ static void run_contraction(Naive *x)
     const KContract *c = &x->k->con;
     int64_t n_b = flat_extent(x->k, K_B), n_m = flat_extent(x->k, K_M);
     int64_t n_n = flat_extent(x->k, K_N), n_k = flat_extent(x->k, K_K);
+    while (n_k > 0 && is_beyond(x, K_K, K_LIMITED, n_k - 1))
+        n_k--;
     run(x, 1, c->a_from);
     for (int64_t b = 0; b < n_b; b++) {
         for (int64_t m = 0; m < n_m; m++) {
             for (int64_t n = 0; n < n_n; n++) {
+                if (is_beyond(x, K_M, K_LIMITED, m) || is_beyond(x, K_N, K_LIMITED, n))
+                    continue;
+                bool zero = is_beyond(x, K_M, K_ZERO, m) || is_beyond(x, K_N, K_ZERO, n);
                 set_flat(x, K_B, b);
                 set_flat(x, K_M, m);
                 set_flat(x, K_N, n);
-                double s = sum_of(x, n_k);
+                double s = zero ? 0 : sum_of(x, n_k);
                 if (c->dtype == F32)
                     x->reg[c->e_from].f[0] = (float)s;
                 else

@@ -670,6 +670,35 @@ static void contraction(Gen *g)
     }
 }
 
+/* ---- limits -----------------------------------------------------------------------------------
+ */
+
+static bool has_local(const Kernel *k)
+{
+    for (int i = 0; i < k->buf.n; i++)
+        if (k->buf.at[i].mode == K_LOCAL)
+            return true;
+    return false;
+}
+
+/* Some loops and dims end at a limit. Not where a row is kept: all of it is read. */
+static void add_limit(Gen *g)
+{
+    Kernel *k = g->k;
+    if (has_local(k) || !chance(g, 40))
+        return;
+    int64_t n = 1 + below(g, 5);
+    int buf = k_buf(k, chance(g, 50) ? I32 : I64, n, K_IN);
+    k->limit = (KLimit){true, buf, below(g, (int)n), below(g, 24) - 6, 1 + below(g, 30)};
+    for (Val v = 1; v < (Val)k->inst.n; v++) {
+        const KInst *i = &k->inst.at[v];
+        bool loop = i->op == KI_PAR || i->op == KI_RED;
+        bool dim = i->op == KI_DIM && i->aux != K_B && k->con.n[i->aux] == 1;
+        if ((loop || dim) && chance(g, 50))
+            k_reach(k, v, dim && i->aux != K_K && chance(g, 50) ? K_ZERO : K_LIMITED);
+    }
+}
+
 Kernel *kernel_random(Arena *arena, uint64_t seed, RandomStyle style)
 {
     Gen g = {.state = hash_mix(seed + 1), .style = style, .runs = 1, .left = 90};
@@ -679,6 +708,7 @@ Kernel *kernel_random(Arena *arena, uint64_t seed, RandomStyle style)
         contraction(&g);
     else
         loop_kernel(&g);
+    add_limit(&g);
     k_finish(g.k);
     return g.k;
 }

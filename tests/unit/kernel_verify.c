@@ -72,6 +72,21 @@ static const struct {
     {LOOP("par i < 8 { %1: f32 = load b0[i] store b1[0], %1 }"), "par loop %1 store to one"},
     {LOOP("par i < 8 { %1: i32 = load b2[i] %2: f32 = load b0[i] store b1[%1], %2 }"),
      "par loop %1 store to one"},
+    /* limits */
+    {LOOP("limit b0[0] + 1 mean 4 par i < 8, limit { }"), "no element of an integer input"},
+    {LOOP("limit b2[8] + 1 mean 4 par i < 8, limit { }"), "no element of an integer input"},
+    {LOOP("limit b2[0] + 1 mean 0 par i < 8, limit { }"), "no element of an integer input"},
+    {LOOP("par i < 8, limit { }"), "cannot have this limit"},
+    {LOOP("limit b2[0] + 1 mean 4 seq i < 8, limit { }"), "cannot have this limit"},
+    {LOOP("limit b2[0] + 1 mean 4 par i < 8, zero from limit { }"), "cannot have this limit"},
+    {CON("b2: in i32[1] limit b2[0] + 1 mean 4 dim m i < 8 dim n j < 8 dim k k < 8, zero from "
+         "limit",
+         A, B, E),
+     "cannot have this limit"},
+    {CON("b2: in i32[1] limit b2[0] + 1 mean 4 dim m i < 8, limit dim m l < 2 dim n j < 8 dim k "
+         "k < 8",
+         A, B, E),
+     "cannot have this limit"},
     /* contractions */
     {LOOP("%1: f32 = sum"), "only in a contraction"},
     {CON(MNK, A, B, "%3: f32 = sum %4: f32 = acc add"), "not in a contraction"},

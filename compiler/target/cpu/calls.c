@@ -101,10 +101,11 @@ static Lv operand(Calls *c, const Operand *o)
 
 /* ---- calls ------------------------------------------------------------------------------ */
 
-/* Pieces for each lane: loops may be uneven. */
+/* Pieces for each lane: loops may be uneven, and what ends at a limit. */
 static int64_t pieces_each(const Model *m, const Call *call)
 {
-    return m->p->kernel.at[call->kernel]->kind == K_CONTRACT ? 1 : 4;
+    const Kernel *k = m->p->kernel.at[call->kernel];
+    return k->kind == K_CONTRACT && !k->limit.is ? 1 : 4;
 }
 
 static void emit_lap(Calls *c, int64_t step)

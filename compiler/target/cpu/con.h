@@ -110,6 +110,7 @@ typedef struct ConPlan {
     Side rows, cols;
     Walk out_rows, out_cols;
     int64_t n_rows, n_cols, n_k, n_batch;
+    KReach row_reach, col_reach, k_reach;
     /* Rows fall into panels of `height` + 1 (the first `taller` ones) and `height`. */
     int64_t row_panels, height, taller, col_panels;
     int64_t leaf, kc;  /* k falls into leaves, those into blocks of kc */

@@ -95,7 +95,7 @@ static void emit_group(Con *c, const Out *of, Lv cols)
         Lv end = ir_add(ir, digit[w->n - 1], count);
         run = ir_if(ir, LLVMBuildICmp(ir->b, LLVMIntSLE, end, ir_int(ir, w->run), ""));
     }
-    if ((p->direct ? p->line : p->n_cols) % o->width == 0) {
+    if ((p->direct ? p->line : p->n_cols) % o->width == 0 && p->col_reach != K_LIMITED) {
         emit_lanes(c, o, digit, NULL);
     } else {
         full = ir_if(ir, LLVMBuildICmp(ir->b, LLVMIntSGE, rest, width, ""));

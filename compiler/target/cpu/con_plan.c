@@ -5,6 +5,12 @@
 #include <string.h>
 #include "con.h"
 
+/* A limited dim is the only one of its role. */
+static KReach role_reach(const Kernel *k, KRole role)
+{
+    return k->con.n[role] == 1 ? (KReach)k->inst.at[k->con.dim[role][0]].reach : K_ALL;
+}
+
 /* ---- batch indices that only one operand knows ---------------------------------- */
 
 static bool reads(const Kernel *k, Val from, Val to, Val dim)
@@ -45,11 +51,12 @@ static const Kernel *spread_batch(const Kernel *k, Arena *arena)
     Kernel *copy = NEW(arena, Kernel);
     *copy = *k;
     KContract *c = &copy->con;
+    bool m_ends = role_reach(k, K_M) != K_ALL, n_ends = role_reach(k, K_N) != K_ALL;
     for (int d = c->n[K_B]; d-- > 0;) {
         Val v = c->dim[K_B][d];
-        if (!reads(k, c->a_from, c->a_to, v) && c->n[K_N] < K_MAX_DIMS)
+        if (!n_ends && !reads(k, c->a_from, c->a_to, v) && c->n[K_N] < K_MAX_DIMS)
             move_dim(copy, d, K_N);
-        else if (!reads(k, c->b_from, c->b_to, v) && c->n[K_M] < K_MAX_DIMS)
+        else if (!m_ends && !reads(k, c->b_from, c->b_to, v) && c->n[K_M] < K_MAX_DIMS)
             move_dim(copy, d, K_M);
     }
     return copy;
@@ -314,6 +321,9 @@ static void orient(ConPlan *p, bool swap)
     p->cols = swap ? a : b;
     p->out_rows = swap ? n : m;
     p->out_cols = swap ? m : n;
+    p->row_reach = role_reach(k, swap ? K_N : K_M);
+    p->col_reach = role_reach(k, swap ? K_M : K_N);
+    p->k_reach = role_reach(k, K_K);
     p->n_rows = p->rows.free.total;
     p->n_cols = p->cols.free.total;
 }
@@ -347,7 +357,7 @@ static void consider(ConPlan *best, ConPlan p, bool swap, int nv, bool direct)
     cut_k(&p);
     if (!p.rows.in_place)
         con_stage_plan(&p, &p.rows, p.mr);
-    if (direct && !make_direct(&p))
+    if (direct && (p.k->limit.is || !make_direct(&p)))
         return;
     if (!direct && !p.cols.in_place)
         con_stage_plan(&p, &p.cols, p.nr);

@@ -41,7 +41,10 @@ static Lv row_of(Con *c, Lv panel, Lv *count)
     Lv more = LLVMBuildZExt(ir->b, less(c, panel, taller), ir->i64, "");
     *count = p->taller == 0 ? ir_int(ir, p->height) : ir_add(ir, more, ir_int(ir, p->height));
     Lv row = ir_mul(ir, panel, p->height);
-    return p->taller == 0 ? row : ir_add(ir, row, ir_min(ir, panel, taller));
+    row = p->taller == 0 ? row : ir_add(ir, row, ir_min(ir, panel, taller));
+    if (p->row_reach == K_LIMITED)
+        *count = ir_min(ir, *count, LLVMBuildSub(ir->b, c->g.limit, row, ""));
+    return row;
 }
 
 static Lv col_of(Con *c, Lv panel, Lv *count)
@@ -51,7 +54,47 @@ static Lv col_of(Con *c, Lv panel, Lv *count)
     Lv rest = LLVMBuildSub(ir->b, ir_int(ir, c->p->n_cols), col, "");
     *count = c->p->n_cols % c->p->nr == 0 ? ir_int(ir, c->p->nr)
                                           : ir_min(ir, rest, ir_int(ir, c->p->nr));
+    if (c->p->col_reach == K_LIMITED)
+        *count = ir_min(ir, *count, LLVMBuildSub(ir->b, c->g.limit, col, ""));
     return col;
+}
+
+/* The first panel that lies beyond the limit, or the end of all. */
+static Lv row_panels_end(Con *c)
+{
+    Ir *ir = c->ir;
+    const ConPlan *p = c->p;
+    Lv all = ir_int(ir, p->row_panels);
+    if (p->row_reach == K_ALL)
+        return all;
+    Lv last = ir_add(ir, ir_min(ir, c->g.limit, ir_int(ir, p->n_rows)), ir_int(ir, -1));
+    Lv small = LLVMBuildUDiv(ir->b, LLVMBuildSub(ir->b, last, ir_int(ir, p->taller), ""),
+                             ir_int(ir, p->height), "");
+    Lv tall = LLVMBuildUDiv(ir->b, last, ir_int(ir, p->height + 1), "");
+    Lv is_tall = less(c, last, ir_int(ir, p->taller * (p->height + 1)));
+    return ir_add(ir, LLVMBuildSelect(ir->b, is_tall, tall, small, ""), ir_int(ir, 1));
+}
+
+static Lv col_panels_end(Con *c)
+{
+    Ir *ir = c->ir;
+    const ConPlan *p = c->p;
+    Lv all = ir_int(ir, p->col_panels);
+    if (p->col_reach == K_ALL)
+        return all;
+    Lv up = ir_add(ir, c->g.limit, ir_int(ir, p->nr - 1));
+    return ir_min(ir, LLVMBuildUDiv(ir->b, up, ir_int(ir, p->nr), ""), all);
+}
+
+static Range within(Con *c, Range r, Lv end)
+{
+    return (Range){r.from, ir_min(c->ir, r.to, end)};
+}
+
+static Lv sum_end(Con *c)
+{
+    Lv all = ir_int(c->ir, c->p->n_k);
+    return c->p->k_reach == K_ALL ? all : ir_min(c->ir, c->g.limit, all);
 }
 
 /* ---- one tile -------------------------------------------------------------------- */
@@ -95,6 +138,62 @@ static void call_height(Con *c, bool packed_b, Lv panel, Lv a, Lv b, Lv t, const
     ir_else(c->ir, &f);
     call_tile(c, (int)p->height, packed_b, a, b, t, at);
     ir_end_if(c->ir, &f);
+}
+
+/* Columns of a tile from the limit on: one row after the other. */
+static void zero_cols(Con *c, Lv t, Lv col0)
+{
+    Ir *ir = c->ir;
+    const ConPlan *p = c->p;
+    Lt one = p->type == F64 ? ir->f64 : ir->f32;
+    Lv rest = LLVMBuildSub(ir->b, c->g.limit, col0, ""), nr = ir_int(ir, p->nr);
+    IrIf f = ir_if(ir, less(c, rest, nr));
+    IrLoop i = ir_loop(ir, ir_int(ir, 0), ir_int(ir, p->mr), 1, false);
+    IrLoop j = ir_loop(ir, rest, nr, 1, false);
+    Lv at = ir_add(ir, ir_mul(ir, i.i, p->nr), j.i);
+    ir_store(ir, LLVMConstNull(one), ir_at_byte(ir, t, ir_mul(ir, at, p->es)), p->es);
+    ir_loop_end(ir, &j);
+    ir_loop_end(ir, &i);
+    ir_end_if(ir, &f);
+}
+
+static void zero_rows(Con *c, Lv t, Lv row0)
+{
+    Ir *ir = c->ir;
+    const ConPlan *p = c->p;
+    Lt vec = ir_vec(p->type == F64 ? ir->f64 : ir->f32, p->vl);
+    Lv rest = LLVMBuildSub(ir->b, c->g.limit, row0, ""), mr = ir_int(ir, p->mr);
+    IrLoop i = ir_loop(ir, ir_min(ir, rest, mr), mr, 1, true);
+    Lv line = ir_at_byte(ir, t, ir_mul(ir, i.i, (int64_t)p->nr * p->es));
+    for (int v = 0; v < p->nv; v++)
+        ir_store(ir, LLVMConstNull(vec), ir_off(ir, line, (int64_t)v * p->vl * p->es), p->es);
+    ir_loop_end(ir, &i);
+}
+
+/* Where all or some of the tile's sums are of no terms. */
+static void sum_tile(Con *c, bool packed_b, Lv row_panel, Lv col_panel, Lv a, Lv b, Lv t,
+                     const Place *at)
+{
+    Ir *ir = c->ir;
+    const ConPlan *p = c->p;
+    bool rows = p->row_reach == K_ZERO, cols = p->col_reach == K_ZERO;
+    if (!rows && !cols) {
+        call_height(c, packed_b, row_panel, a, b, t, at);
+        return;
+    }
+    Lv none, row0 = row_of(c, row_panel, &none), col0 = col_of(c, col_panel, &none);
+    Lv some = less(c, rows ? row0 : col0, c->g.limit);
+    if (rows && cols)
+        some = LLVMBuildAnd(ir->b, some, less(c, col0, c->g.limit), "");
+    IrIf f = ir_if(ir, some);
+    call_height(c, packed_b, row_panel, a, b, t, at);
+    if (rows)
+        zero_rows(c, t, row0);
+    if (cols)
+        zero_cols(c, t, col0);
+    ir_else(ir, &f);
+    zero_tile(c, t);
+    ir_end_if(ir, &f);
 }
 
 static Lv packed_rows(Con *c, const Place *at, Lv panel)
@@ -143,7 +242,7 @@ static void emit_tile(Con *c, Lv row_panel, Lv col_panel, Lv b, bool packed_b, c
     Lv a =
         p->rows.in_place ? con_address(c, &p->rows, row0, at->k0) : packed_rows(c, at, row_panel);
     Lv t = tile_at(c, p->t_at, p->chains, at, row_panel, col_panel);
-    call_height(c, packed_b, row_panel, a, b, t, at);
+    sum_tile(c, packed_b, row_panel, col_panel, a, b, t, at);
     Lv s = t;
     if (p->sums) {
         s = tile_at(c, p->s_at, true, at, row_panel, col_panel);
@@ -165,6 +264,18 @@ static void rows_of_tiles(Con *c, Range rows, Lv col_panel, Lv b, bool packed_b,
     IrLoop l = ir_loop(c->ir, rows.from, rows.to, 1, false);
     emit_tile(c, l.i, col_panel, b, packed_b, at);
     ir_loop_end(c->ir, &l);
+}
+
+/* ... but those that nothing is made of. */
+static void pack_cols(Con *c, Lv col0, Lv cols, const Place *at, Lv to)
+{
+    IrIf f = {NULL, NULL};
+    bool some = c->p->col_reach == K_ZERO;
+    if (some)
+        f = ir_if(c->ir, less(c, col0, c->g.limit));
+    con_pack(c, &c->p->cols, c->p->nr, col0, cols, at->k0, at->kn, to);
+    if (some)
+        ir_end_if(c->ir, &f);
 }
 
 static void column_panel(Con *c, Range rows, Lv panel, const Place *at)
@@ -189,7 +300,7 @@ static void column_panel(Con *c, Range rows, Lv panel, const Place *at)
         ir_else(ir, &f);
     if (both || !p->cols.in_place) {
         if (p->n_k > 0)
-            con_pack(c, &p->cols, p->nr, col0, cols, at->k0, at->kn, packed);
+            pack_cols(c, col0, cols, at, packed);
         rows_of_tiles(c, rows, panel, packed, true, at);
     }
     if (both)
@@ -203,7 +314,8 @@ static void k_block(Con *c, Range rows, Range cols, const Place *at)
     con_stage_reset(c, &p->rows);
     con_stage_reset(c, &p->cols);
     if (!p->rows.in_place && p->n_k > 0) {
-        IrLoop l = ir_loop(ir, rows.from, rows.to, 1, false);
+        Range some = within(c, rows, row_panels_end(c));
+        IrLoop l = ir_loop(ir, some.from, some.to, 1, p->row_reach != K_ALL);
         Lv count, row0 = row_of(c, l.i, &count);
         con_pack(c, &p->rows, p->mr, row0, count, at->k0, at->kn, packed_rows(c, at, l.i));
         ir_loop_end(ir, &l);
@@ -222,23 +334,23 @@ static void k_blocks(Con *c, Range rows, Range cols)
     Place at = {.row_from = rows.from, .col_from = cols.from};
     if (!p->sums && !p->chains) {
         at.k0 = zero;
-        at.kn = ir_int(ir, p->n_k);
+        at.kn = sum_end(c);
         at.resume = no;
         at.fold = at.first_leaf = at.last = one;
         k_block(c, rows, cols, &at);
         return;
     }
-    Lv end = ir_int(ir, p->n_k);
+    Lv end = sum_end(c);
     IrLoop leaf = ir_loop(ir, zero, end, p->leaf, false);
     Lv leaf_end = ir_min(ir, ir_add(ir, leaf.i, ir_int(ir, p->leaf)), end);
     IrLoop k = ir_loop(ir, leaf.i, leaf_end, p->kc, false);
-    Lv k_end = ir_min(ir, ir_add(ir, k.i, ir_int(ir, p->kc)), leaf_end);
+    Lv block_end = ir_min(ir, ir_add(ir, k.i, ir_int(ir, p->kc)), leaf_end);
     at.k0 = k.i;
-    at.kn = LLVMBuildSub(ir->b, k_end, k.i, "");
+    at.kn = LLVMBuildSub(ir->b, block_end, k.i, "");
     at.resume = less(c, leaf.i, k.i);
-    at.fold = equal(c, k_end, leaf_end);
+    at.fold = equal(c, block_end, leaf_end);
     at.first_leaf = equal(c, leaf.i, zero);
-    at.last = equal(c, k_end, end);
+    at.last = equal(c, block_end, end);
     k_block(c, rows, cols, &at);
     ir_loop_end(ir, &k);
     ir_loop_end(ir, &leaf);
@@ -255,6 +367,25 @@ static void all_blocks(Con *c, Range rows, Range cols)
     k_blocks(c, r, jr);
     ir_loop_end(ir, &i);
     ir_loop_end(ir, &j);
+}
+
+/* ... as far as they go, which may be nowhere for this unit. */
+static void limited_blocks(Con *c, Range rows, Range cols)
+{
+    Ir *ir = c->ir;
+    const ConPlan *p = c->p;
+    if (p->row_reach == K_LIMITED)
+        rows = within(c, rows, row_panels_end(c));
+    if (p->col_reach == K_LIMITED)
+        cols = within(c, cols, col_panels_end(c));
+    if (p->row_reach != K_LIMITED && p->col_reach != K_LIMITED) {
+        all_blocks(c, rows, cols);
+        return;
+    }
+    Lv some = LLVMBuildAnd(ir->b, less(c, rows.from, rows.to), less(c, cols.from, cols.to), "");
+    IrIf f = ir_if(ir, some);
+    all_blocks(c, rows, cols);
+    ir_end_if(ir, &f);
 }
 
 /* ---- units: panels of one batch after the other -------------------------------------- */
@@ -283,7 +414,7 @@ static void emit_units(Con *c, Lv begin, Lv end)
         flat = d > 0 ? LLVMBuildUDiv(ir->b, flat, extent, "") : flat;
     }
     Range some = {from, to};
-    all_blocks(c, p->split_cols ? all_rows : some, p->split_cols ? some : all_cols);
+    limited_blocks(c, p->split_cols ? all_rows : some, p->split_cols ? some : all_cols);
     Lv next = ir_add(ir, u, LLVMBuildSub(ir->b, to, from, ""));
     Lb here = ir_here(ir);
     LLVMAddIncoming(u, &next, &here, 1);
@@ -314,6 +445,7 @@ KernelFn emit_contraction(Ir *ir, const Kernel *k, const char *name, Arena *aren
     KernelFn out = plan_of(p);
     out.fn = emit_kernel_begin(ir, p->k, name, c.g.buf);
     c.scratch = LLVMGetParam(out.fn, 1);
+    gen_limit(&c.g);
     if (p->lanes != NULL)
         con_lanes_units(&c, LLVMGetParam(out.fn, 2), LLVMGetParam(out.fn, 3));
     else if (p->n_units > 0)

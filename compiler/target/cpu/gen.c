@@ -35,6 +35,28 @@ void gen_scalar(Gen *g)
     g->live = g->from = g->mask = NULL;
 }
 
+void gen_limit(Gen *g)
+{
+    Ir *ir = g->ir;
+    const KLimit *l = &g->k->limit;
+    if (!l->is)
+        return;
+    bool narrow = g->k->buf.at[l->buf].dtype == I32;
+    Lv at = ir_off(ir, g->buf[l->buf], l->at * (narrow ? 4 : 8));
+    Lv x = ir_load(ir, narrow ? ir->i32 : ir->i64, at, narrow ? 4 : 8);
+    x = narrow ? LLVMBuildSExt(ir->b, x, ir->i64, "") : x;
+    x = ir_add(ir, x, ir_int(ir, l->plus));
+    Lv one = ir_int(ir, 1), above = LLVMBuildICmp(ir->b, LLVMIntSGT, x, one, "");
+    g->limit = LLVMBuildSelect(ir->b, above, x, one, "");
+}
+
+Lv gen_end(Gen *g, Val v)
+{
+    const KInst *i = &g->k->inst.at[v];
+    Lv all = ir_int(g->ir, i->imm.i);
+    return i->reach == K_ALL ? all : ir_min(g->ir, g->limit, all);
+}
+
 Lt gen_type(const Gen *g, DType t, int n)
 {
     const Ir *ir = g->ir;

@@ -26,6 +26,7 @@ typedef struct Gen {
     bool *vary;
     Lv *slot;               /* storage of ACC and VAR */
     bool *slot_wide;        /* ACC: one slot for each virtual lane */
+    Lv limit;               /* i64, of a kernel that has one; gen_limit() loads it */
     Lv nowhere, nowhere_fn; /* a slot for stores of dead lanes, in this function */
 } Gen;
 
@@ -33,6 +34,10 @@ void gen_init(Gen *g, Ir *ir, const Kernel *k, Arena *arena);
 /* Enters a vector context of `width` lanes along `lane`; live NULL: all of them. */
 void gen_vector(Gen *g, int width, Val lane, Lv live);
 void gen_scalar(Gen *g);
+
+void gen_limit(Gen *g);
+/* Iterations of a loop or DIM: its extent, or the limit if that is less. */
+Lv gen_end(Gen *g, Val v);
 
 Lt gen_type(const Gen *g, DType t, int n);     /* in registers: f16, bf16 as float, bool as i1 */
 Lt gen_mem_type(const Gen *g, DType t, int n); /* in memory: i16, i8 */

@@ -109,7 +109,7 @@ static void emit_loop(Emit *e, const Node *n)
     if (extent <= 0)
         return;
     if (n->width > 0) {
-        emit_vector(e, n, ir_int(ir, 0), ir_int(ir, extent), false);
+        emit_vector(e, n, ir_int(ir, 0), gen_end(g, n->v), false);
         return;
     }
     if (extent == 1) {
@@ -118,14 +118,14 @@ static void emit_loop(Emit *e, const Node *n)
         return;
     }
     bool down = i->op == KI_SEQ && i->aux == 1;
-    if (is_short(n, extent) && g->width > 1) {
+    if (is_short(n, extent) && i->reach == K_ALL && g->width > 1) {
         for (int64_t at = 0; at < extent; at++) {
             g->value[n->v] = ir_int(ir, down ? extent - 1 - at : at);
             emit_items(e, n);
         }
         return;
     }
-    IrLoop l = ir_loop(ir, ir_int(ir, 0), ir_int(ir, extent), 1, false);
+    IrLoop l = ir_loop(ir, ir_int(ir, 0), gen_end(g, n->v), 1, false);
     g->value[n->v] = down ? LLVMBuildSub(ir->b, ir_int(ir, extent - 1), l.i, "") : l.i;
     emit_items(e, n);
     ir_loop_end(ir, &l);
@@ -188,6 +188,17 @@ static void emit_beside(Emit *e, const Node *in)
             emit_inst(e, n->v);
 }
 
+/* [from, to) of the loop that moves along the lanes, as far as that goes. */
+static void emit_lanes(Emit *e, const Node *vector, Lv from, Lv to)
+{
+    const KInst *i = &e->g.k->inst.at[vector->v];
+    bool whole = i->reach == K_ALL && i->imm.i % vector->width == 0;
+    to = ir_min(e->g.ir, to, gen_end(&e->g, vector->v));
+    if (i->reach != K_ALL) /* the limit may be in a block before this one */
+        from = ir_min(e->g.ir, from, to);
+    emit_vector(e, vector, from, to, whole);
+}
+
 static void emit_unit(Emit *e, Lv *digit, int n_digits)
 {
     Tree *t = e->t;
@@ -203,14 +214,27 @@ static void emit_unit(Emit *e, Lv *digit, int n_digits)
         return;
     }
     Ir *ir = e->g.ir;
-    int64_t extent = extent_of(e, t->n_chain - 1);
     if (t->n_blocks == 1) {
-        emit_vector(e, vector, ir_int(ir, 0), ir_int(ir, extent), false);
+        emit_vector(e, vector, ir_int(ir, 0), gen_end(&e->g, vector->v), false);
         return;
     }
     Lv from = ir_mul(ir, digit[n_digits - 1], t->block);
-    Lv to = ir_min(ir, ir_add(ir, from, ir_int(ir, t->block)), ir_int(ir, extent));
-    emit_vector(e, vector, from, to, extent % vector->width == 0);
+    emit_lanes(e, vector, from, ir_add(ir, from, ir_int(ir, t->block)));
+}
+
+/* Indices of the unit are below the limit; NULL: none of them has one. */
+static Lv units_within(Emit *e, Lv *digit)
+{
+    Ir *ir = e->g.ir;
+    const Tree *t = e->t;
+    Lv all = NULL;
+    for (int i = 0; i < t->n_chain - (tree_chain_vector(t) != NULL); i++) {
+        if (t->k->inst.at[t->chain[i]->v].reach == K_ALL)
+            continue;
+        Lv below = LLVMBuildICmp(ir->b, LLVMIntSLT, digit[i], e->g.limit, "");
+        all = all == NULL ? below : LLVMBuildAnd(ir->b, all, below, "");
+    }
+    return all;
 }
 
 /* A grid of one loop cut into blocks needs no odometer: its units are a range. */
@@ -218,10 +242,8 @@ static void emit_range(Emit *e, Lv begin, Lv end)
 {
     Ir *ir = e->g.ir;
     const Node *vector = tree_chain_vector(e->t);
-    int64_t extent = extent_of(e, 0);
     Lv from = ir_mul(ir, begin, e->t->block);
-    Lv to = ir_min(ir, ir_mul(ir, end, e->t->block), ir_int(ir, extent));
-    emit_vector(e, vector, from, to, extent % vector->width == 0);
+    emit_lanes(e, vector, from, ir_mul(ir, end, e->t->block));
 }
 
 static void emit_grid(Emit *e, Lv begin, Lv end)
@@ -250,7 +272,13 @@ static void emit_grid(Emit *e, Lv begin, Lv end)
         digit[i] = phi[i];
     }
     ir_at(ir, LLVMGetSuccessor(l.hoist, 0));
+    IrIf f = {NULL, NULL};
+    Lv within = units_within(e, digit);
+    if (within != NULL)
+        f = ir_if(ir, within);
     emit_unit(e, digit, n);
+    if (within != NULL)
+        ir_end_if(ir, &f);
     advance(e, digit, extent, n);
     Lb here = ir_here(ir);
     for (int i = 0; i < n; i++)
@@ -291,6 +319,7 @@ KernelFn emit_loop_kernel(Ir *ir, const Kernel *k, const char *name, Arena *aren
     KernelFn out = plan_of(t);
     out.fn = emit_kernel_begin(ir, k, name, e.g.buf);
     place_locals(&e, LLVMGetParam(out.fn, 1), arena);
+    gen_limit(&e.g);
     if (t->n_chain > 0 && t->n_units > 0) {
         emit_beside(&e, t->root);
         emit_grid(&e, LLVMGetParam(out.fn, 2), LLVMGetParam(out.fn, 3));

@@ -54,6 +54,8 @@ static bool fits(const KAff *x, Val outer, Val inner, int64_t extent)
 
 static bool can_merge(const Kernel *k, Val outer, Val inner)
 {
+    if (k->inst.at[outer].reach != K_ALL || k->inst.at[inner].reach != K_ALL)
+        return false;
     int64_t extent = k->inst.at[inner].imm.i;
     for (int i = 0; i < k->access.n; i++) {
         const KAccess *a = &k->access.at[i];
