@@ -296,8 +296,8 @@ typedef struct Scan {
     int carries, sequences;
     int64_t count;
     bool down; /* slices and stacks go from the last to the first */
-    bool lean; /* the reverse computes the body's values again, rather than read them, but for
-                * what is far smaller than what it is made of: sums and maxima of rows */
+    bool lean; /* the reverse computes the body's values again, rather than read them; but without
+                * carries not what is far smaller than what it is made of: sums of rows */
 } Scan;
 enum { SCAN_CARRIES, SCAN_SEQUENCES, SCAN_COUNT, SCAN_DOWN, SCAN_LEAN, SCAN_BODY };
 Ref g_scan(Graph *g, Graph *body, const Ref *args, int n_args, Scan is);

@@ -10,8 +10,8 @@
  *                       scan then stacks as further results
  *     copied            constants, and what can be had of them and of the operands
  *                       that stay the same (dropout masks, transposed weights); what
- *                       `recompute` computes, of a lean scan all of the body but sums and
- *                       maxima of rows, which are residuals
+ *                       `recompute` computes, of a lean scan all of the body; but chunks,
+ *                       whose steps are independent, keep sums and maxima of rows
  *
  * The forward body is cut back to its own nodes and only gets more results. */
 #include <assert.h>

@@ -81,13 +81,22 @@ static bool can_be_stacked(const Reverse *v, Ref r)
     return axes <= MAX_RANK;
 }
 
-/* A lean scan keeps what is far smaller than what it is made of: sums and maxima of rows, and what
- * an inner scan keeps of them. */
+/* Independent steps, as chunks of rows are: of runs of a recurrence only the beginnings are kept.
+ */
+static bool is_chunks(const Graph *g, Ref scan)
+{
+    return scan_of(g, scan).lean && scan_of(g, scan).carries == 0;
+}
+
+/* Chunks keep what is far smaller than what it is made of: sums and maxima of rows, and what chunks
+ * within them keep of theirs. */
 static bool is_row_value(const Reverse *v, Ref r)
 {
     const Graph *b = v->body;
+    if (!is_chunks(v->g, v->n))
+        return false;
     if (r >= v->own) /* the pick of what an inner scan stacks */
-        return true;
+        return is_chunks(b, arg(b, r, 0));
     return optab[op_of(b, r)]->kind == OP_REDUCE && can_be_stacked(v, r) &&
            type_elems(type_of(b, arg(b, r, 0))) >= ROW_VALUE_OF * type_elems(type_of(b, r));
 }

@@ -120,3 +120,4 @@ verdict $? "hidden: $(cat "$scratch/out")"
 "$gradc" run "$scratch/hidden.model" --seed 3 --chunk 0 >"$scratch/out" 2>&1
 grep -q '^loss  *-\{0,1\}nan' "$scratch/out"
 verdict $? "hidden, whole: $(cat "$scratch/out")"
+total

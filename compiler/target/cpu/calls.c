@@ -101,11 +101,20 @@ static Lv operand(Calls *c, const Operand *o)
 
 /* ---- calls ------------------------------------------------------------------------------ */
 
-/* Pieces for each lane: loops may be uneven, and what ends at a limit. */
+/* Some of the rows or columns, which lanes share, are beyond a limit. */
+static bool is_uneven(const Kernel *k)
+{
+    for (int role = K_M; role <= K_N; role++)
+        for (int i = 0; i < k->con.n[role]; i++)
+            if (k->inst.at[k->con.dim[role][i]].reach != K_ALL)
+                return true;
+    return k->kind == K_LOOP;
+}
+
+/* Pieces for each lane. */
 static int64_t pieces_each(const Model *m, const Call *call)
 {
-    const Kernel *k = m->p->kernel.at[call->kernel];
-    return k->kind == K_CONTRACT && !k->limit.is ? 1 : 4;
+    return is_uneven(m->p->kernel.at[call->kernel]) ? 4 : 1;
 }
 
 static void emit_lap(Calls *c, int64_t step)
