@@ -7,7 +7,7 @@
 typedef struct Effort {
     int64_t moves; /* at the budget itself, for each start */
     int64_t last_moves;
-    int64_t long_moves; /* of the first of search_with_holes() */
+    int64_t long_moves; /* of the first of search_with_holes(); 0: there is none */
     LadderEffort ladder;
     int32_t starts;
     PlaceWork place_work;
@@ -57,11 +57,12 @@ static Effort effort_of(const Problem *p, PlanEffort effort)
     e.ladder = (LadderEffort){.least_moves = all / 24, .rung_moves = all / 80, .rungs = 20};
     if (edges > two_each + p->n / 4) { /* buffers live for all kinds of times */
         e.ladder.thin_moves = (max ? 100 : 20) * (int64_t)(p->n < LARGE ? p->n : LARGE);
-        e.place_work = (PlaceWork){max ? 20000000 : 4000000, max && p->n > SMALL ? 20000000 : 0};
+        e.place_work.all = max ? 20000000 : 4000000;
         e.ladder.is_long = max && p->n > MIDDLING;
+        e.long_moves = max && p->n > SMALL ? all / 2 : 0;
     }
     if (e.ladder.is_long) {
-        e.long_moves = all / 2;
+        e.place_work.eject = 20000000;
         e.ladder.least_moves = all / 10;
     }
     e.ladder.order_moves = all / 16;
@@ -287,10 +288,10 @@ static void solve(Planning *g, bool least_asked)
     if (offer(g, g->order) && r->plan->cost <= enough(g))
         return;
     offer(g, planner_ladder(&g->ladder, r->budget));
-    if (g->effort.ladder.is_long)
-        search_with_holes(g);
-    else
+    if (!g->effort.ladder.is_long)
         search_at_budget(g, lowest);
+    if (g->effort.long_moves > 0)
+        search_with_holes(g);
     if (r->plan->cost > g->p->cost_base + r->bound)
         find_bound(g, g->effort.bound.cases, r->plan->cost - g->p->cost_base);
 }

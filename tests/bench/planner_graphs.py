@@ -4,6 +4,7 @@
     planner_graphs.py vgg16|vgg19|unet|fcn8|segnet|mobilenet|resnet50 [BATCH]
     planner_graphs.py gpt LAYERS
     planner_graphs.py rl1|rl2|rl3|rl4 [SEED]
+    planner_graphs.py rl1s|rl2s|rl3s|rl4s [SEED]     with long skips
     planner_graphs.py random NODES SEED      small DAG with everything in it
 
 One JSON object on stdout. Needs nothing but Python.
