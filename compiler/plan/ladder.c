@@ -42,7 +42,8 @@ static Sequence *search_with_room(Planner *g, const Sequence *from, PolishAim ai
         return s;
     s->enough = budget;
     planner_place(g, s);
-    Sequence *fit = s->arena <= budget ? s : thinned(g, s, budget);
+    bool is_thin = g->effort.is_long && aim.thin > 0 && !aim.order_only;
+    Sequence *fit = s->arena <= budget ? s : is_thin ? NULL : thinned(g, s, budget);
     int64_t more = g->room + all / 50, most = all / 6;
     g->room = fit != NULL ? g->room - g->room / 4 : more < most ? more : most;
     return fit;
@@ -197,7 +198,8 @@ static Sequence *find_least(Planner *g)
     int64_t most = most_at_once(p);
     Sequence *s = g->effort.by_rule || g->effort.thin_moves > 0 ? planner_low(g) : g->base;
     bool is_chain = s->arena - most <= (g->base->arena - most) / 4;
-    for (int i = 0; i < 3 && s->arena > most && !is_chain; i++) {
+    int starts = g->effort.is_long ? 1 : 3;
+    for (int i = 0; i < starts && s->arena > most && !is_chain; i++) {
         PolishAim aim = {.budget = most,
                          .enough = INT64_MAX,
                          .moves = g->effort.least_moves,

@@ -16,6 +16,7 @@ typedef struct LadderEffort {
     int64_t thin_moves;  /* where placing leaves holes: to make the schedule thin; 0: it isn't */
     int32_t rungs;       /* parts of what running every node once takes */
     int32_t rung_step;   /* by_rule: of 80 parts */
+    bool is_long;        /* a search is so long that what it finds is as thin as can be */
     bool by_rule;        /* schedules that come from rules are improved little: a large problem */
 } LadderEffort;
 

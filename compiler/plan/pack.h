@@ -64,6 +64,11 @@ void pack_core(Pack *k, int64_t work);
  * high in front, as far as `work` elementary operations go. Good for large nets. */
 void pack_repair(Pack *k, int64_t work);
 
+/* Lowers the height, if it is above the goal, as long as `work` is enough for the next step down:
+ * what ends too high goes where the least is in its way. Good for many items that live for all
+ * kinds of times; not for those with parts. */
+void pack_eject(Pack *k, int64_t work);
+
 typedef enum PackAnswer { PACK_FOUND, PACK_IMPOSSIBLE, PACK_GAVE_UP } PackAnswer;
 
 /* Fills the lowest sections first, if the height is above the goal, as far as `work`

@@ -7,9 +7,10 @@
 typedef struct Effort {
     int64_t moves; /* at the budget itself, for each start */
     int64_t last_moves;
+    int64_t long_moves; /* of the first of search_with_holes(); 0: there is none */
     LadderEffort ladder;
     int32_t starts;
-    int64_t place_work;
+    PlaceWork place_work;
     BoundEffort bound;
 } Effort;
 
@@ -23,13 +24,13 @@ typedef struct Planning {
     Sequence *order; /* the best order found, nothing twice */
 } Planning;
 
-enum { SMALL = 100, LARGE = 2000 }; /* nodes */
+enum { SMALL = 100, MIDDLING = 300, LARGE = 2000 }; /* nodes */
 
 /* ---- its own judge ------------------------------------------------------------------- */
 
 typedef struct Placer {
     const Problem *p;
-    int64_t work;
+    PlaceWork work;
     Arena *out;
 } Placer;
 
@@ -46,7 +47,7 @@ static void place_by(void *of, Sequence *s)
 static Effort effort_of(const Problem *p, PlanEffort effort)
 {
     bool max = effort == EFFORT_MAX;
-    Effort e = {.starts = max ? 12 : 3, .place_work = max ? 6000000 : 2000000};
+    Effort e = {.starts = max ? 12 : 3, .place_work = {max ? 6000000 : 2000000, 0}};
     int64_t all = p->n <= 100 ? 1500000 : p->n <= 500 ? 2000000 : 3000000;
     int64_t two_each = 2 * (int64_t)p->n, edges = p->input_at[p->n];
     all = edges > two_each ? all / edges * two_each : all;
@@ -56,7 +57,13 @@ static Effort effort_of(const Problem *p, PlanEffort effort)
     e.ladder = (LadderEffort){.least_moves = all / 24, .rung_moves = all / 80, .rungs = 20};
     if (edges > two_each + p->n / 4) { /* buffers live for all kinds of times */
         e.ladder.thin_moves = (max ? 100 : 20) * (int64_t)(p->n < LARGE ? p->n : LARGE);
-        e.place_work = max ? 20000000 : 4000000;
+        e.place_work.all = max ? 20000000 : 4000000;
+        e.ladder.is_long = max && p->n > MIDDLING;
+        e.long_moves = max && p->n > SMALL ? all / 2 : 0;
+    }
+    if (e.ladder.is_long) {
+        e.place_work.eject = 20000000;
+        e.ladder.least_moves = all / 10;
     }
     e.ladder.order_moves = all / 16;
     e.bound = (BoundEffort){INT64_C(3000000000), 16, p->n <= 500 ? 1000 : p->n <= LARGE ? 8 : 1};
@@ -197,6 +204,37 @@ static void search_at_budget(Planning *g, const Sequence *lowest)
         search_from(g, last[k], g->effort.last_moves, g->effort.starts + k);
 }
 
+enum { ROUNDS_WITH_HOLES = 12 };
+
+/* Where placing leaves holes: one long search, then short ones that go on from what the last one
+ * found, with a little more room for holes where that was not placed, and a little less where it
+ * was. What is thin is placed more easily. */
+static void search_with_holes(Planning *g)
+{
+    int64_t all = g->r->budget - g->p->pinned, room = all / 32, step = all / 40;
+    const Sequence *from = g->base;
+    PolishAim aim = {
+        .enough = enough(g), .moves = g->effort.long_moves, .hot = 1e-2, .cold = 1e-6, .thin = 3};
+    for (int32_t k = 0; k < ROUNDS_WITH_HOLES && !is_good(g); k++) {
+        aim.budget = g->r->budget - room;
+        aim.seed = (uint64_t)k;
+        Sequence *s = polish(g->p, from, aim, g->out);
+        bool fits = s->max_live <= g->r->budget;
+        if (fits) {
+            s->enough = g->r->budget;
+            planner_place(&g->ladder, s);
+            fits = s->arena <= g->r->budget;
+            offer(g, s);
+        }
+        room += fits ? -step : step;
+        room = room > 0 ? room : 0;
+        step -= step / 6;
+        from = s;
+        aim.moves = g->effort.long_moves / 4;
+        aim.hot = 1e-3;
+    }
+}
+
 static Bound *find_bound(Planning *g, int32_t cases, int64_t enough_extra)
 {
     BoundEffort e = g->effort.bound;
@@ -250,7 +288,10 @@ static void solve(Planning *g, bool least_asked)
     if (offer(g, g->order) && r->plan->cost <= enough(g))
         return;
     offer(g, planner_ladder(&g->ladder, r->budget));
-    search_at_budget(g, lowest);
+    if (!g->effort.ladder.is_long)
+        search_at_budget(g, lowest);
+    if (g->effort.long_moves > 0)
+        search_with_holes(g);
     if (r->plan->cost > g->p->cost_base + r->bound)
         find_bound(g, g->effort.bound.cases, r->plan->cost - g->p->cost_base);
 }

@@ -30,8 +30,13 @@ Sequence *sequence_base(const Problem *p, Arena *out);
  * keeps: a copy of node[]. */
 Sequence *sequence_of(const Problem *p, const int32_t *node, int32_t n, Arena *out);
 
-/* Offsets for all outputs and scratch, as low as `work` elementary operations get them:
+/* Elementary operations; and those of each step of pack_eject(). */
+typedef struct PlaceWork {
+    int64_t all, eject;
+} PlaceWork;
+
+/* Offsets for all outputs and scratch, as low as the work gets them:
  * gives offset, scratch_offset, arena. */
-void sequence_place(const Problem *p, Sequence *s, int64_t work, Arena *out);
+void sequence_place(const Problem *p, Sequence *s, PlaceWork work, Arena *out);
 
 #endif

@@ -167,7 +167,7 @@ static void large_first(Pack *k, int64_t work)
 
 /* ---- all of it --------------------------------------------------------------------------- */
 
-static void pack(Pack *k, int64_t enough, int64_t work)
+static void pack(Pack *k, int64_t enough, int64_t work, int64_t eject)
 {
     pack_bound(k);
     k->goal = enough > k->bound ? enough : k->bound;
@@ -176,9 +176,11 @@ static void pack(Pack *k, int64_t enough, int64_t work)
         large_first(k, 4 * work);
     if (k->height > k->goal)
         pack_lowest(k, work, 1);
+    if (k->height > k->goal)
+        pack_eject(k, eject);
 }
 
-void sequence_place(const Problem *p, Sequence *s, int64_t work, Arena *out)
+void sequence_place(const Problem *p, Sequence *s, PlaceWork work, Arena *out)
 {
     s->offset = NEW_ARRAY(out, int64_t, s->n);
     s->scratch_offset = NEW_ARRAY(out, int64_t, s->n);
@@ -187,7 +189,7 @@ void sequence_place(const Problem *p, Sequence *s, int64_t work, Arena *out)
     k.item = NEW_ARRAY(out, PackItem, 2 * s->n);
     make_items(p, s, &k);
     if (k.n > 0)
-        pack(&k, s->enough - p->pinned, work);
+        pack(&k, s->enough - p->pinned, work.all, work.eject);
     set_offsets(p, s, &k);
     s->arena = p->pinned + (k.n > 0 ? k.height : 0);
     s->placed = true;

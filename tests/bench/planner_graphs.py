@@ -4,6 +4,7 @@
     planner_graphs.py vgg16|vgg19|unet|fcn8|segnet|mobilenet|resnet50 [BATCH]
     planner_graphs.py gpt LAYERS
     planner_graphs.py rl1|rl2|rl3|rl4 [SEED]
+    planner_graphs.py rl1s|rl2s|rl3s|rl4s [SEED]     with long skips
     planner_graphs.py random NODES SEED      small DAG with everything in it
 
 One JSON object on stdout. Needs nothing but Python.
@@ -325,6 +326,48 @@ def layered(name, seed):
     return {"nodes": nodes, "pinned_bytes": 0}
 
 
+# As LAYERED, with the share of edges that begin in any earlier layer. Published graphs of these sizes
+# have a peak of 463, 587, 569 and 609 bytes a node and a largest working set of 0.43, 0.60, 0.17 and
+# 0.08 of that (sizes of 1.9 thousand on average): an end that reads the last layer, and long skips.
+# Of twelve graphs each: 527, 572, 599 and 620; 0.45, 0.23, 0.18 and 0.12.
+SKIPPING = {"rl1s": (100, 236, 8, 0.1), "rl2s": (250, 944, 15, 0.2), "rl3s": (500, 2461, 22, 0.2),
+            "rl4s": (1000, 5875, 32, 0.2)}
+
+
+def mixed_size(rng):
+    while True:
+        mean, deviation = rng.choices(((.5, .5), (1, 1), (3, 1), (5, 1)), (3, 3, 3, 1))[0]
+        size = int(1000 * rng.gauss(mean, deviation))
+        if size > 0:
+            return size
+
+
+def skipping(name, seed):
+    """Every node is read, the last layer by one end; some edges skip any number of layers."""
+    n, m, width, skip = SKIPPING[name]
+    rng = random.Random("%s %d" % (name, seed))
+    layers, at = [], 0
+    while at < n - 1:
+        w = min(n - 1 - at, max(1, round(rng.gauss(width, width / 2))))
+        layers.append(list(range(at, at + w)))
+        at += w
+    where = {v: i for i, layer in enumerate(layers) for v in layer}
+    edges = {(u, n - 1) for u in layers[-1]}
+    for i, layer in enumerate(layers[1:], 1):
+        edges.update((rng.choice(layers[i - 1]), v) for v in layer)
+    read = {u for u, _ in edges}
+    edges.update((u, rng.choice(layers[where[u] + 1])) for u in range(n - 1) if u not in read)
+    while len(edges) < m:
+        v = rng.randrange(len(layers[0]), n - 1)
+        back = rng.randrange(where[v]) if rng.random() < skip else where[v] - 1
+        edges.add((rng.choice(layers[back]), v))
+    nodes = []
+    for v in range(n):
+        nodes.append(node("n%d" % v, rng.randint(1, 1000), mixed_size(rng),
+                          sorted(u for u, w in edges if w == v)))
+    return {"nodes": nodes, "pinned_bytes": 0}
+
+
 def small(n, seed):
     rng = random.Random("small %d %d" % (n, seed))
     nodes = []
@@ -355,6 +398,8 @@ def main(args):
         p = make(rest[0] if rest else batch)
     elif name in LAYERED:
         p = layered(name, rest[0] if rest else 1)
+    elif name in SKIPPING:
+        p = skipping(name, rest[0] if rest else 1)
     elif name == "gpt" and len(rest) == 1:
         p = gpt(rest[0])
     elif name == "random" and len(rest) == 2:

@@ -226,7 +226,7 @@ END_TEST
 
 static void place(void *of, Sequence *s)
 {
-    sequence_place(((Problem *const *)of)[0], s, 100000, ((Arena **)of)[1]);
+    sequence_place(((Problem *const *)of)[0], s, (PlaceWork){100000, 0}, ((Arena **)of)[1]);
 }
 
 /* Each budget with a planner of its own, as in a build. */
