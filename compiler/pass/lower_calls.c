@@ -160,7 +160,10 @@ static void call_kernel(Lowering *lo, Level *l, Calls *cs, const Group *gr, cons
             c.op[i] = operand_at(&pl);
         }
     }
-    c.kernel = add_kernel(lo, without_self_copies(lo, gr, c.op));
+    Kernel *k = without_self_copies(lo, gr, c.op);
+    if (k->inst.n == 1) /* nothing is left to do */
+        return;
+    c.kernel = add_kernel(lo, k);
     vec_push(lo->p->arena, &cs->at, c);
 }
 
