@@ -137,21 +137,56 @@ static bool *find_early(const Build *b, const Edges *es)
     return early;
 }
 
+/* Bytes of what the group reads that are not there in any case. */
+static int64_t bytes_read(const Build *b, const Group *gr)
+{
+    int64_t bytes = 0;
+    for (int i = 0; i < gr->operand.n; i++) {
+        const GroupOperand *o = &gr->operand.at[i];
+        Ref r = memory_of(b->g, b->c->stored, o->ref);
+        if (o->out < 0 && b->c->group_of[r] >= 0)
+            bytes += type_bytes(type_of(b->g, r));
+    }
+    return bytes;
+}
+
+/* By group: all that it computes is what rows are added to by an index, and takes more bytes than
+ * what it is made of: it waits for those rows. They are the last part of a table's gradient. */
+static bool *find_late(const Build *b, const Edges *es)
+{
+    const Clusters *c = b->c;
+    int *readers = NEW_ARRAY(c->arena, int, c->group.n);
+    bool *late = NEW_ARRAY(c->arena, bool, c->group.n);
+    for (int i = 0; i < es->e.n; i++)
+        readers[es->e.at[i].from] += !es->e.at[i].overwrites;
+    for (int i = 0; i < c->group.n; i++) {
+        const Group *gr = &c->group.at[i];
+        Ref base = op_of(b->g, gr->anchor) == OP_scatter_add ? arg(b->g, gr->anchor, 0) : NONE;
+        int from = base != NONE ? c->group_of[base] : -1;
+        if (from < 0 || readers[from] != 1 || c->group.at[from].out.n != 1)
+            continue;
+        late[from] = c->group.at[from].kind == GROUP_CONTRACT &&
+                     type_bytes(type_of(b->g, base)) > bytes_read(b, &c->group.at[from]);
+    }
+    return late;
+}
+
 /* ---- the order -------------------------------------------------------------------- */
 
 typedef struct Order {
     Clusters *c;
     int *wait;       /* by group: so many run before, and have not run */
     int *first, *to; /* by group f: to[first[f] .. first[f + 1]) wait for it */
-    bool *done, *early;
-    bool guarded; /* guarded groups may run */
+    bool *done, *early, *late;
+    bool guarded;  /* guarded groups may run */
+    bool all_else; /* has run, and so late ones may */
 } Order;
 
 static Order order_init(Build *b, const Edges *es)
 {
     Clusters *c = b->c;
     int n = c->group.n, *fill = NEW_ARRAY(c->arena, int, n);
-    Order o = {.c = c, .early = find_early(b, es)};
+    Order o = {.c = c, .early = find_early(b, es), .late = find_late(b, es)};
     o.wait = NEW_ARRAY(c->arena, int, n);
     o.first = NEW_ARRAY(c->arena, int, n + 1);
     o.to = NEW_ARRAY(c->arena, int, es->e.n);
@@ -171,7 +206,8 @@ static Order order_init(Build *b, const Edges *es)
 
 static bool may_run(const Order *o, int i)
 {
-    return !o->done[i] && o->wait[i] == 0 && (o->guarded || !o->c->group.at[i].guarded);
+    return !o->done[i] && o->wait[i] == 0 && (o->guarded || !o->c->group.at[i].guarded) &&
+           (o->all_else || !o->late[i]);
 }
 
 /* The group, and then those that it makes ready and that run early: in the order itself they
@@ -213,7 +249,8 @@ static int in_the_way(const Clusters *c, const Edges *es, const bool *done)
     return found;
 }
 
-/* Kahn's algorithm: unguarded groups first, and then the oldest, but for what runs early. */
+/* Kahn's algorithm: unguarded groups first, and then the oldest, but for what runs early or late.
+ */
 int order_groups(Build *b)
 {
     Clusters *c = b->c;
@@ -226,12 +263,15 @@ int order_groups(Build *b)
         for (int i = 0; i < c->group.n; i++)
             if (o.early[i] && may_run(&o, i))
                 run_group(&o, i);
-        for (bool moved = true; moved;) {
+        o.all_else = false;
+        for (bool moved = true; moved || !o.all_else;) {
+            o.all_else = !moved;
             moved = false;
             for (int i = 0; i < c->group.n; i++)
                 if (may_run(&o, i)) {
                     run_group(&o, i);
                     moved = true;
+                    o.all_else = false;
                 }
         }
     }
