@@ -23,36 +23,19 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.dirname(os.path.dirname(HERE))
 PEERS = os.path.join(HERE, "peers")
 
-# row -> (file in models/, what it is called with)
-ROWS = {
-    "mlp-784-500-10": ("mlp", dict(batch=500, hidden=500)),
-    "mlp-784-256-10": ("mlp", dict(batch=64, hidden=256)),
-    "lenet": ("lenet", {}),
-    "resnet8": ("resnet8", {}),
-    "conv-fashion": ("conv-fashion", {}),
-    "gpt-tiny": ("gpt-tiny", {}),
-    "gpt2-124m-b4-t64": ("gpt2", dict(batch=4, ctx=64)),
-    "gpt2-124m-b4-t256": ("gpt2", dict(batch=4, ctx=256)),
-    "mobilenetv2-b1-all": ("mobilenetv2-all", dict(batch=1)),
-    "mobilenetv2-b1-sparse": ("mobilenetv2-sparse", dict(batch=1)),
-    "mobilenetv2-b8-all": ("mobilenetv2-all", dict(batch=8)),
-    "mobilenetv2-b8-sparse": ("mobilenetv2-sparse", dict(batch=8)),
-    "rnn-1000": ("rnn-1000", {}),
-    "attention-b4-t1024": ("attention", dict(batch=4, ctx=1024)),
-    "attention-b1-t4096": ("attention", dict(batch=1, ctx=4096)),
-}
+# The model of a row is models/ROW.model.
+ROWS = ["mlp-784-500-10", "mlp-784-256-10", "lenet", "resnet8", "conv-fashion", "gpt-tiny",
+        "gpt2-124m-b4-t64", "gpt2-124m-b4-t256", "mobilenetv2-b1-all", "mobilenetv2-b1-sparse",
+        "mobilenetv2-b8-all", "mobilenetv2-b8-sparse", "rnn-1000", "attention-b4-t1024",
+        "attention-b1-t4096"]
 # Timed steps where one takes long; else 200.
 STEPS = {"gpt2-124m-b4-t64": 6, "gpt2-124m-b4-t256": 4, "attention-b4-t1024": 8,
          "attention-b1-t4096": 4, "resnet8": 30, "conv-fashion": 30, "gpt-tiny": 30, "rnn-1000": 30}
 LONG = [r for r in ROWS if r.startswith(("gpt2", "attention"))]
 
 
-def gradc_args(row):
-    model, constants = ROWS[row]
-    args = [os.path.join(HERE, "models", model + ".model")]
-    for name, value in constants.items():
-        args += ["-D", f"{name}={value}"]
-    return args
+def model_of(row):
+    return os.path.join(HERE, "models", row + ".model")
 
 
 def cpu():
@@ -92,7 +75,7 @@ def number(value, key="median"):
 
 def time_gradc(args, row, threads):
     steps = STEPS.get(row, 200)
-    got = command([args.gradc, "bench", *gradc_args(row), "--threads", str(threads), "--json",
+    got = command([args.gradc, "bench", model_of(row), "--threads", str(threads), "--json",
                    "--steps", str(steps), "--warmup", str(max(1, steps // 10))], threads, args.limit)
     if got is None:
         return None
@@ -190,7 +173,7 @@ def check(args):
                 path = os.path.join(folder, name)
                 inputs += ["--weights", path] if name == "weights.safetensors" else \
                     ["--in", f"{name.removesuffix('.npy')}={path}"]
-            mine = command([args.gradc, "run", *gradc_args(row), *inputs, "--json"], 1, args.limit)
+            mine = command([args.gradc, "run", model_of(row), *inputs, "--json"], 1, args.limit)
         other = command([args.python, os.path.join(PEERS, "run.py"), row, "--peer", "torch-eager",
                          "--first"], 1, args.limit)
         good = False
