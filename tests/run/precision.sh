@@ -52,7 +52,8 @@ for type in "bf16 0.004" "f16 0.0005"; do
     holds "$loss - $f32 < $most && $f32 - $loss < $most" "the loss in $type"
 done
 
-# Bytes of activations at the peak.
+# Bytes of activations at the peak: half of those in f32, but for sums, which are f32 (rows that an
+# index adds to a table's gradient, too).
 activations() {
     "$gradc" plan "$@" --cpu baseline --entry step --format json |
         sed -n 's/.*"activations": *\([0-9]*\).*/\1/p' | head -n 1
@@ -66,7 +67,7 @@ for model in chargpt "gpt2 -D vocab=1024 -D batch=8 -D ctx=256 -D layers=2" resn
         full=$(activations "examples/$name.model" "$@")
         for type in bf16 f16; do
             half=$(activations "examples/$name.model" "$@" --precision "$type")
-            holds "$half > 0 && $half < 0.51 * $full" "$name, activations in $type"
+            holds "$half > 0 && $half < 0.515 * $full" "$name, activations in $type"
         done
     }
 done
