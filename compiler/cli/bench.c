@@ -98,6 +98,8 @@ static int wanted_trace(const Cli *c, const char **trace)
     for (int i = 0; (s = cli_nth(c, OPT_EMIT, i)) != NULL; i++) {
         if (strcmp(s, "trace") != 0 && strncmp(s, "trace=", 6) != 0)
             return usage_error(c, "bench --emit takes trace and trace=PATH, not `%s`", s);
+        if (*trace != NULL)
+            return usage_error(c, "bench writes one trace, not `%s` and `%s`", *trace, s);
         *trace = s;
     }
     return EXIT_OK;

@@ -94,6 +94,7 @@ refused() {
 }
 refused 2 'bench --emit takes trace and trace=PATH, not ' --emit graph
 refused 2 'bench --emit takes trace and trace=PATH, not ' --emit traces
+refused 2 'bench writes one trace, not ' --emit trace --emit "trace=$scratch/t"
 refused 3 "$scratch/none/t" --emit "trace=$scratch/none/t"
 "$gradc" build examples/line.model -o "$scratch/l.o" --emit trace >"$scratch/text" 2>&1
 [ $? -eq 2 ] && grep -q 'does not know .trace' "$scratch/text"

@@ -75,16 +75,22 @@ static const struct {
 };
 enum { N_KERNELS = sizeof kernels / sizeof *kernels };
 
+static Kernel *kernel_of(Ctx *cx, const char *text)
+{
+    Kernel *k = kernel_read(cx, &cx->perm, source_add(cx, "test", text, strlen(text), false));
+    diag_print(cx, stdout);
+    ck_assert_msg(k != NULL, "%s", text);
+    const char *bad = kernel_verify(k, &cx->scratch);
+    ck_assert_msg(bad == NULL, "%s: %s", text, bad);
+    return k;
+}
+
 START_TEST(only_where_nothing_is_read_later)
 {
     Ctx cx;
     ctx_init(&cx);
     const char *text = kernels[_i].text;
-    Kernel *k = kernel_read(&cx, &cx.perm, source_add(&cx, "test", text, strlen(text), false));
-    diag_print(&cx, stdout);
-    ck_assert_msg(k != NULL, "%s", text);
-    const char *bad = kernel_verify(k, &cx.scratch);
-    ck_assert_msg(bad == NULL, "%s: %s", text, bad);
+    Kernel *k = kernel_of(&cx, text);
     ck_assert_msg(kernel_inplace(k, 0, 1) == kernels[_i].may, "%s", text);
     ctx_free(&cx);
 }
@@ -114,9 +120,7 @@ START_TEST(what_is_there_is_not_stored_again)
     Ctx cx;
     ctx_init(&cx);
     const char *text = copies[_i].text;
-    Kernel *k = kernel_read(&cx, &cx.perm, source_add(&cx, "test", text, strlen(text), false));
-    diag_print(&cx, stdout);
-    ck_assert_msg(k != NULL, "%s", text);
+    Kernel *k = kernel_of(&cx, text);
     Kernel *n = kernel_without_self_copies(&cx.perm, k, 0, 1);
     const char *bad = kernel_verify(n, &cx.scratch);
     ck_assert_msg(bad == NULL, "%s: %s", text, bad);

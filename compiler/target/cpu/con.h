@@ -166,6 +166,8 @@ double con_vector_cycles(const ConPlan *p, const Side *s, Val lane);
 int con_open_bounds(const Kernel *k, const Side *s);
 /* con_plan.c: from one k to the next a plain side's elements lie on another page. */
 bool con_wide_steps(const ConPlan *p, const Side *s);
+/* con_plan.c: the factors, with their free indices and those of k. */
+void con_sides(const Kernel *k, Side *a, Side *b);
 /* con_plan.c: how panels of `width` are packed best, but for staging. */
 void con_choose_pack(const ConPlan *p, Side *s, int width);
 /* con_pack.c: the section's value where g's indices stand; a store to packed memory. */

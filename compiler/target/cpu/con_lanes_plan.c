@@ -29,14 +29,8 @@ static Walk lane_walk(const ConPlan *p, const Lanes *l, KRole role, Arena *arena
 
 static bool find_sides(const ConPlan *p, Lanes *l, KRole *many, Arena *arena)
 {
-    const Kernel *k = p->k;
-    const KContract *c = &k->con;
-    Side a = {.from = c->a_from, .to = c->a_to, .value = c->a};
-    Side b = {.from = c->b_from, .to = c->b_to, .value = c->b};
-    a.free = walk_of(k, K_M, a.from, a.to);
-    a.k = walk_of(k, K_K, a.from, a.to);
-    b.free = walk_of(k, K_N, b.from, b.to);
-    b.k = walk_of(k, K_K, b.from, b.to);
+    Side a, b;
+    con_sides(p->k, &a, &b);
     if (a.free.total != 1 && b.free.total != 1)
         return false;
     bool swap = b.free.total == 1;

@@ -303,16 +303,23 @@ static double plan_cycles(ConPlan *p)
     return cycles * (double)p->n_batch;
 }
 
+void con_sides(const Kernel *k, Side *a, Side *b)
+{
+    const KContract *c = &k->con;
+    *a = (Side){.from = c->a_from, .to = c->a_to, .value = c->a};
+    *b = (Side){.from = c->b_from, .to = c->b_to, .value = c->b};
+    a->free = walk_of(k, K_M, a->from, a->to);
+    a->k = walk_of(k, K_K, a->from, a->to);
+    b->free = walk_of(k, K_N, b->from, b->to);
+    b->k = walk_of(k, K_K, b->from, b->to);
+}
+
 static void orient(ConPlan *p, bool swap)
 {
     const Kernel *k = p->k;
     const KContract *c = &k->con;
-    Side a = {.from = c->a_from, .to = c->a_to, .value = c->a};
-    Side b = {.from = c->b_from, .to = c->b_to, .value = c->b};
-    a.free = walk_of(k, K_M, a.from, a.to);
-    a.k = walk_of(k, K_K, a.from, a.to);
-    b.free = walk_of(k, K_N, b.from, b.to);
-    b.k = walk_of(k, K_K, b.from, b.to);
+    Side a, b;
+    con_sides(k, &a, &b);
     find_plain(k, &a, p->type);
     find_plain(k, &b, p->type);
     Walk m = walk_of(k, K_M, c->e_from, c->e_to), n = walk_of(k, K_N, c->e_from, c->e_to);
