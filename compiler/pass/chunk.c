@@ -4,7 +4,8 @@
  * chunks, `lean`: its reverse computes a chunk again rather than read it.
  * Scores are so cut wherever that is faster: from 256 by 256 on, into chunks of 64 rows, enough for
  * the tiles of a product and few enough for the caches. Columns that a causal mask hides are then
- * not computed (tails.c). Logits are cut for their size alone, for each chunk reads all weights.
+ * not computed (tails.c). Logits are cut for their size alone, into as many rows as memory bears:
+ * each chunk reads all weights and adds to all of their gradient.
  * source: Rabe & Staats, Self-attention Does Not Need O(n^2) Memory (2021).
  *
  * Sums over rows (gradients of keys, values and weights; a mean) are then sums of the chunks' sums,
@@ -14,7 +15,7 @@
 
 /* Chunks of fewer rows along the last axis are dear: each packs what all rows share. */
 enum { GOOD_ROWS = 64, FEW_ROWS = 16, MANY_ROWS = 256 };
-enum { WIDER = 6, FREE_DEPTH = 32, SLICE_FROM = 64 };
+enum { WIDER = 6, FREE_DEPTH = 32, SLICE_FROM = 64, LOGITS_PART = 9, FEW_CHUNKS = 4 };
 /* What is computed again for each chunk is little beside what comes of it: scores and what they
  * weigh, but not layer after layer of a convolutional network. */
 enum { MOST_PRODUCTS = 2 };
@@ -282,14 +283,24 @@ static int64_t best_rows(int64_t n)
     return best;
 }
 
+/* Elements of a chunk of n rows of logits: weights and their gradient pass through the caches
+ * once a chunk, which takes as long as the arithmetic of about 100 rows. */
+static int64_t logits_elems(int64_t n, int64_t row, const Chunks *is)
+{
+    int64_t rows = is->from / LOGITS_PART / row;
+    rows = rows < GOOD_ROWS ? GOOD_ROWS : rows > MANY_ROWS ? MANY_ROWS : rows;
+    rows = rows > n / FEW_CHUNKS ? n / FEW_CHUNKS : rows;
+    return rows * row > is->most ? rows * row : is->most;
+}
+
 /* Elements of a chunk of the region with these axes, if it is large enough to be cut; or 0. */
 static int64_t chunk_elems(const Region *v, const int axis[], int n, const Chunks *is)
 {
     int64_t all = matrix_elems(v->g, v->seed, axis, n), n_rows = dim(v->g, v->seed, axis[n - 1]);
-    int64_t rows = best_rows(n_rows) * (all / n_rows);
+    int64_t row = all / n_rows, rows = best_rows(n_rows) * row;
     if (v->scores && is->scores_from > 0 && all >= is->scores_from && rows > 0 && rows <= is->most)
         return rows;
-    return all >= is->from ? is->most : 0;
+    return all < is->from ? 0 : v->scores ? is->most : logits_elems(n_rows, row, is);
 }
 
 /* Fewest loops, then most rows: one axis if that is enough, else the first one alone, a row at
