@@ -352,6 +352,16 @@ void check_plan(Lowering *lo, const Plan *p)
     arena_free(&scratch);
 }
 
+static int64_t staging_bytes(const Program *p)
+{
+    int64_t sum = 0;
+    for (int32_t b = 0; b < p->buffer.n; b++) {
+        const Buffer *x = &p->buffer.at[b];
+        sum += x->role == ROLE_STAGING ? x->bytes : 0;
+    }
+    return sum;
+}
+
 /* gives: l->plan, in the block from `base` on; of the bodies, too. */
 static void level_plan(Lowering *lo, Level *l, int64_t base)
 {
@@ -361,6 +371,10 @@ static void level_plan(Lowering *lo, Level *l, int64_t base)
     p->entry = lo->entry;
     p->cost = lo->cost;
     p->base = base;
+    if (l->outer == NULL) {
+        p->base_lanes = lo->p->lane_bytes * lo->p->threads_max;
+        p->base_staging = staging_bytes(lo->p);
+    }
     p->threads_max = lo->p->threads_max;
     p->n_steps = l->c->order.n;
     p->step = NEW_ARRAY(lo->arena, PlanStep, p->n_steps);

@@ -139,6 +139,8 @@ typedef struct Plan {
     int32_t n_plain;
     PlanRange *range;
     int64_t base; /* first byte after the handle and pinned storage */
+    /* bytes before that which no value has: scratch of the target's lanes, copies of inputs */
+    int64_t base_lanes, base_staging;
     int64_t threads_max;
     int64_t lane_bytes; /* of one lane: the largest of the steps */
     int64_t

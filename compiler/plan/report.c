@@ -80,7 +80,9 @@ static void pinned_by_role(const Plan *p, int64_t bytes[N_ROLES])
     int64_t first = n > 0 ? pin[0].offset : p->base;
     int64_t rest = block_bytes(p->base);
     bytes[ROLE_HANDLE] = first < HANDLE_BYTES ? first : HANDLE_BYTES;
-    rest -= bytes[ROLE_HANDLE];
+    bytes[ROLE_LANES] += p->base_lanes;
+    bytes[ROLE_STAGING] += p->base_staging;
+    rest -= bytes[ROLE_HANDLE] + p->base_lanes + p->base_staging;
     for (int32_t i = 0; i < n; i++)
         if (i == 0 || pin[i].offset != pin[i - 1].offset) {
             bytes[p->value[pin[i].value].role] += pin[i].bytes;
