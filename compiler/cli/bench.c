@@ -1,4 +1,4 @@
-/* gradc bench: time of a step (or of the gradients) and of a forward pass, and what they take. */
+/* gradc bench: time of a step, of its gradients and of a forward pass, and what they take. */
 #include "profile.h"
 #include "values.h"
 
@@ -65,16 +65,17 @@ static void print_transfers(const Session *s, int64_t calls, bool json)
 }
 
 static void print_all(const Cli *c, const Session *s, int64_t threads, int64_t calls,
-                      const Times *step, const Times *forward, const char *profile)
+                      const Times t[], const char *profile)
 {
+    static const char *const name[] = {
+        [ENTRY_STEP] = "step_ms", [ENTRY_GRAD] = "grad_ms", [ENTRY_EVAL] = "forward_ms"};
     bool json = c->cx->json;
     if (json)
         printf("{\"model\": \"%s\", \"target\": \"%s\", \"threads\": %lld, ", s->model->name,
                s->model->target, (long long)threads);
-    int longest = longest_entry(s->model);
-    if (longest != ENTRY_EVAL)
-        print_times(longest == ENTRY_STEP ? "step_ms" : "grad_ms", step, json);
-    print_times("forward_ms", forward, json);
+    for (int e = N_ENTRIES - 1; e >= 0; e--)
+        if (entry_fn(s->model, e) != NULL)
+            print_times(name[e], &t[e], json);
     print_transfers(s, calls, json);
     const char *form = json ? "\"arena_bytes\": %lld, \"peak_rss_bytes\": %lld, "
                               "\"compile_ms\": %.1f, \"object_bytes\": %zu"
@@ -152,11 +153,12 @@ static int bench(Cli *c, Session *s, const char *trace)
         threads = s->pool != NULL ? gradc_pool_lanes(s->pool) : 1;
     Values in = inputs_make(&s->arena, s->model, (uint64_t)seed, 1);
     Values out = results_make(&s->arena, s->model);
-    Times step = {0}, forward = {0};
-    int st = time_entry(s, s->model->eval, &in, &out, warmup, steps, &forward);
-    int longest = longest_entry(s->model);
-    if (st == GRADC_OK && longest != ENTRY_EVAL)
-        st = time_entry(s, entry_fn(s->model, longest), &in, &out, warmup, steps, &step);
+    Times t[N_ENTRIES] = {0};
+    int st = GRADC_OK;
+    for (int e = 0; e < N_ENTRIES && st == GRADC_OK; e++) {
+        EntryFn *fn = entry_fn(s->model, e);
+        st = fn != NULL ? time_entry(s, fn, &in, &out, warmup, steps, &t[e]) : GRADC_OK;
+    }
     if (st != GRADC_OK)
         return session_failed(s, "bench", st);
     const char *text = NULL;
@@ -165,7 +167,7 @@ static int bench(Cli *c, Session *s, const char *trace)
         status = profile(c, s, &run, trace, &text);
     if (status != EXIT_OK)
         return status;
-    print_all(c, s, threads, warmup + steps, &step, &forward, text);
+    print_all(c, s, threads, warmup + steps, t, text);
     return EXIT_OK;
 }
 

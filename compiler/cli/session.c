@@ -106,7 +106,10 @@ int session_open(Cli *c, Session *s, bool wants_grad)
         status = cli_threads(c, &threads);
     if (status == EXIT_OK)
         status = read_source(c, c->operand.at[0], &s->source);
-    c->options.entry[ENTRY_GRAD] = wants_grad;
+    if (cli_has(c, OPT_ENTRY))
+        c->options.entry[ENTRY_EVAL] = true;
+    else
+        c->options.entry[ENTRY_GRAD] = wants_grad;
     return status == EXIT_OK ? open_compiled(c, s, threads) : status;
 }
 

@@ -84,6 +84,19 @@ printf 'model m {\n    input x : f32[64]\n    loss sum(exp(x))\n}\n' >"$scratch/
     grep -q '^entry [eg]' "$scratch/text" && grep -q 'm.model:3: ' "$scratch/text"
 verdict $? "forward only: $(cat "$scratch/text")"
 
+# What is timed: the step and the forward pass; with --entry what it names, and the forward pass.
+timed() {
+    want=$1
+    shift
+    "$gradc" bench examples/line.model --steps 2 "$@" >"$scratch/text" 2>&1 &&
+        [ "$(sed -n 's/_ms .*//p' "$scratch/text" | tr '\n' ' ')" = "$want " ]
+    verdict $? "times of $want: $(cat "$scratch/text")"
+}
+timed 'step forward'
+timed 'step grad forward' --entry eval,grad,step
+timed 'grad forward' --entry grad
+timed 'forward' --entry init
+
 # refused STATUS WORDS OPTION...
 refused() {
     wanted=$1 words=$2
