@@ -7,7 +7,9 @@
 
 Every measurement is a process of its own, pinned to as many cores as it has threads; rounds
 interleave gradc and its peers, and the median of the rounds' medians counts. A ratio above 1
-means that gradc is faster. Lines of JSON go to --out (build/bench/results.jsonl).
+means that gradc is faster; the last ones are of the best peer, beside the ratio that is wanted. The
+column sgemm is what numpy's 1024^3 product gave meanwhile, in GFLOP/s: of two rows with different
+ones the machine was disturbed in one. Lines of JSON go to --out (build/bench/results.jsonl).
 """
 import argparse
 import json
@@ -32,6 +34,17 @@ ROWS = ["mlp-784-500-10", "mlp-784-256-10", "lenet", "resnet8", "conv-fashion", 
 STEPS = {"gpt2-124m-b4-t64": 6, "gpt2-124m-b4-t256": 4, "attention-b4-t1024": 8,
          "attention-b1-t4096": 4, "resnet8": 30, "conv-fashion": 30, "gpt-tiny": 30, "rnn-1000": 30}
 LONG = [r for r in ROWS if r.startswith(("gpt2", "attention"))]
+PICTURES = ("lenet", "resnet8", "conv-fashion", "mobilenetv2")  # rows that channels-last changes
+# How far ahead of the best peer a row is to be, with one thread and with two.
+GOALS = {"mlp-784-500-10": (1.2, 1.3), "mlp-784-256-10": (1.6, 2.0), "gpt-tiny": (1.5, 1.5),
+         "gpt2-124m-b4-t64": (1.25, 1.3), "gpt2-124m-b4-t256": (1.2, 1.15), "lenet": (2.5, 2.5),
+         "resnet8": (1.6, 1.8), "conv-fashion": (1.6, 1.7), "mobilenetv2-b1-all": (4, 5),
+         "mobilenetv2-b1-sparse": (5, 6), "mobilenetv2-b8-all": (2.5, 4),
+         "mobilenetv2-b8-sparse": (3.5, 5), "rnn-1000": (1.6, 2.0), "attention-b4-t1024": (1.6, 1.6),
+         "attention-b1-t4096": (1.5, 1.5)}
+# What runs a row: the peer of peers/run.py, and what else is said to it.
+PEER_WORDS = {"torch-eager": ["torch-eager"], "torch-compile": ["torch-compile"], "jax": ["jax"],
+              "torch-channels-last": ["torch-eager", "--channels-last"]}
 
 
 def model_of(row):
@@ -89,8 +102,12 @@ def time_gradc(args, row, threads):
 
 
 def time_peer(args, row, threads, peer):
-    return command([args.python, os.path.join(PEERS, "run.py"), row, "--peer", peer,
+    return command([args.python, os.path.join(PEERS, "run.py"), row, "--peer", *PEER_WORDS[peer],
                     "--threads", str(threads), "--seconds", str(args.seconds)], threads, args.limit)
+
+
+def runs(row, who):
+    return who != "torch-channels-last" or row.startswith(PICTURES)
 
 
 def measure(args):
@@ -101,7 +118,7 @@ def measure(args):
         for n in range(args.rounds):
             for row in args.rows:
                 for threads in args.threads:
-                    for who in args.who:
+                    for who in filter(lambda who: runs(row, who), args.who):
                         begin = time.time()
                         got = time_gradc(args, row, threads) if who == "gradc" else \
                             time_peer(args, row, threads, who)
@@ -125,36 +142,72 @@ def show(value, form):
     return form % value if value is not None else "-"
 
 
+def sgemm(found, row, threads):
+    """GFLOP/s of numpy's product beside a row's measurements: the median."""
+    rates = [m[key] for (r, t, _), some in found.items() for m in some
+             for key in ("gemm_gflops_before", "gemm_gflops_after") if (r, t) == (row, threads) and key in m]
+    return statistics.median(rates) if rates else None
+
+
+def best_ratio(args, found, row, threads):
+    """The best peer's time over gradc's; None: one of them is missing."""
+    mine = middle(found.get((row, threads, "gradc")), "median_ms")
+    peers = [middle(found.get((row, threads, p)), "median_ms") for p in args.who if p != "gradc"]
+    peers = [ms for ms in peers if ms is not None]
+    return min(peers) / mine if peers and mine else None
+
+
+def goal(row, threads):
+    return GOALS[row][threads - 1] if threads <= 2 else None
+
+
+def line_of(args, found, row, threads):
+    mine = found.get((row, threads, "gradc"))
+    step, size = middle(mine, "median_ms"), middle(mine, "object_bytes")
+    arena = middle(mine, "arena_bytes")
+    line = f"{row:22} {threads:3} {show(step, '%9.3f'):>9} {show(middle(mine, 'min_ms'), '%9.3f'):>9} " \
+           f"{show(middle(mine, 'p90_ms'), '%9.3f'):>9} {show(arena and arena / 2 ** 20, '%9.2f'):>9} " \
+           f"{show(size and size / 1024, '%7.0f'):>7} {show(middle(mine, 'compile_ms'), '%8.0f'):>8} " \
+           f"{show(sgemm(found, row, threads), '%6.0f'):>6}"
+    for peer in args.who[1:]:
+        other = middle(found.get((row, threads, peer)), "median_ms")
+        ratio = other / step if other and step else None
+        line += f" {show(other, '%13.3f'):>13} {show(ratio, '%6.2f'):>6}"
+    return line + f" {show(best_ratio(args, found, row, threads), '%6.2f'):>6}" \
+                  f" {show(goal(row, threads), '%5.2f'):>5}"
+
+
+def summary(args, found, threads):
+    """How far ahead of each row's best peer, taken together."""
+    ratios = {row: best_ratio(args, found, row, threads) for row in args.rows}
+    ratios = {row: r for row, r in ratios.items() if r is not None}
+    if not ratios:
+        return f"{threads} threads: nothing to compare with"
+    short = [row for row, r in ratios.items() if goal(row, threads) and r < goal(row, threads)]
+    return (f"{threads} thread{'s' * (threads > 1)}: {len(ratios)} rows, geometric mean of best peer / gradc "
+            f"{statistics.geometric_mean(ratios.values()):.2f}, the least {min(ratios.values()):.2f} "
+            f"({min(ratios, key=ratios.get)}); short of what is wanted: {', '.join(short) or 'none'}")
+
+
 def table(args, found):
     """The text that is printed: a line a row and thread count."""
-    peers = [w for w in args.who if w != "gradc"]
     versions = {w: m[0].get("version") for (_, _, w), m in found.items()}
     print(f"CPU: {cpu()}, {' and '.join(map(str, args.threads))} threads of {len(os.sched_getaffinity(0))} cores")
     print("gradc " + subprocess.run([args.gradc, "--version"], capture_output=True,
                                     text=True).stdout.strip().removeprefix("gradc "))
-    for peer in peers:
+    for peer in args.who[1:]:
         print(f"{peer} {versions.get(peer, '-')}")
     print(f"{args.rounds} rounds, interleaved; ms of one training step (median, min, p90); "
           "ratio: peer / gradc")
-    head = f"{'model':24} {'thr':>3} {'gradc':>9} {'min':>9} {'p90':>9} {'arena MiB':>9} {'obj KiB':>7} " \
-           f"{'compile':>8}"
-    print(head + "".join(f" {p:>13} {'ratio':>6}" for p in peers))
+    head = f"{'model':22} {'thr':>3} {'gradc':>9} {'min':>9} {'p90':>9} {'arena MiB':>9} {'obj KiB':>7} " \
+           f"{'compile':>8} {'sgemm':>6}"
+    print(head + "".join(f" {p.removeprefix('torch-'):>13} {'ratio':>6}" for p in args.who[1:]) +
+          f" {'best':>6} {'goal':>5}")
     for row in args.rows:
         for threads in args.threads:
-            mine = found.get((row, threads, "gradc"))
-            step = middle(mine, "median_ms")
-            arena, size = middle(mine, "arena_bytes"), middle(mine, "object_bytes")
-            line = f"{row:24} {threads:3} {show(step, '%9.3f'):>9} " \
-                   f"{show(middle(mine, 'min_ms'), '%9.3f'):>9} " \
-                   f"{show(middle(mine, 'p90_ms'), '%9.3f'):>9} " \
-                   f"{show(arena and arena / 2 ** 20, '%9.2f'):>9} " \
-                   f"{show(size and size / 1024, '%7.0f'):>7} " \
-                   f"{show(middle(mine, 'compile_ms'), '%8.0f'):>8}"
-            for peer in peers:
-                other = middle(found.get((row, threads, peer)), "median_ms")
-                ratio = other / step if other and step else None
-                line += f" {show(other, '%13.3f'):>13} {show(ratio, '%6.2f'):>6}"
-            print(line)
+            print(line_of(args, found, row, threads))
+    for threads in args.threads:
+        print(summary(args, found, threads))
 
 
 def check(args):
@@ -194,7 +247,7 @@ def arguments():
     a.add_argument("--all", action="store_true", help="the rows that take long, too")
     a.add_argument("--threads", type=int, nargs="+", default=[1])
     a.add_argument("--peers", nargs="*", default=["torch-eager"],
-                   choices=["torch-eager", "torch-compile", "jax"])
+                   choices=list(PEER_WORDS))
     a.add_argument("--rounds", type=int, default=3)
     a.add_argument("--seconds", type=float, default=2.0, help="of timed steps of a peer")
     a.add_argument("--limit", type=float, default=400, help="seconds for one measurement")
