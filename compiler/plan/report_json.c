@@ -82,6 +82,8 @@ static void put_step(const Plan *p, int32_t s, int64_t live, Text *to)
     put_comma(to);
     put_double(to, "bytes_moved", step->bytes_moved);
     put_comma(to);
+    put_int(to, "cost_ns", plan_step_cost(p, step));
+    put_comma(to);
     put_bool(to, "guarded", step->guarded);
     if (p->n_parts > 0) {
         put_comma(to);
