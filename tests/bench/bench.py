@@ -66,7 +66,7 @@ def cpu():
 
 
 def command(args, threads, limit):
-    """The last line of a pinned process's output, as JSON; None after a message."""
+    """What a pinned process prints, or its last line, as JSON; None after a message."""
     cores = sorted(os.sched_getaffinity(0))[:threads]
     try:
         done = subprocess.run(args, capture_output=True, text=True, timeout=limit,
@@ -77,8 +77,10 @@ def command(args, threads, limit):
     if done.returncode or not done.stdout.strip():
         print(f"status {done.returncode}: {' '.join(args)}\n{done.stderr[-1500:]}", file=sys.stderr)
         return None
-    text = done.stdout.strip()
-    return json.loads(text if text.startswith("{") and "\n{" not in text else text.splitlines()[-1])
+    try:
+        return json.loads(done.stdout)
+    except json.JSONDecodeError:
+        return json.loads(done.stdout.splitlines()[-1])
 
 
 def number(value, key="median"):

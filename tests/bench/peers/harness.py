@@ -1,7 +1,9 @@
 """Pinning, timing and memory of one measurement; imports no framework."""
+import json
 import os
 import resource
 import statistics
+import sys
 import time
 
 MIB = 2.0 ** 20
@@ -34,17 +36,34 @@ def forget_peak():
         pass
 
 
+def rate(product, seconds):
+    """Best GFLOP/s of a function that multiplies two 1024 x 1024 matrices."""
+    best, end = float("inf"), time.perf_counter() + seconds
+    while time.perf_counter() < end:
+        begin = time.perf_counter()
+        product()
+        best = min(best, time.perf_counter() - begin)
+    return round(2 * 1024 ** 3 / best / 1e9, 1)
+
+
 def yardstick(seconds=0.25):
     """Best GFLOP/s of a 1024^3 sgemm in numpy: what the machine gives just now."""
     import numpy as np
     a = np.ones((1024, 1024), np.float32)
     c = np.matmul(a, a)
-    best, end = float("inf"), time.perf_counter() + seconds
-    while time.perf_counter() < end:
-        begin = time.perf_counter()
-        np.matmul(a, a, out=c)
-        best = min(best, time.perf_counter() - begin)
-    return round(2 * 1024 ** 3 / best / 1e9, 1)
+    return rate(lambda: np.matmul(a, a, out=c), seconds)
+
+
+def torch_yardstick(threads, seconds):
+    """As yardstick(), in PyTorch, whose library knows more processors; 0 without PyTorch."""
+    try:
+        import torch
+    except ImportError:
+        return 0
+    torch.set_num_threads(threads)
+    a = torch.ones(1024, 1024)
+    c = a @ a
+    return rate(lambda: torch.mm(a, a, out=c), seconds)
 
 
 def summary(times_ms):
@@ -73,3 +92,8 @@ def measure(step, seconds, steps=None):
     steady = peak_mb()
     return dict(summary(times), rss_peak_steady_mb=round(steady, 1),
                 rss_peak_mb=round(max(before, steady), 1))
+
+
+if __name__ == "__main__":      # python harness.py THREADS: the yardsticks alone
+    pin(int(sys.argv[1]))
+    print(json.dumps(dict(numpy=yardstick(2.0), torch=torch_yardstick(int(sys.argv[1]), 2.0))))
