@@ -399,7 +399,7 @@ START_TEST(the_json_has_all_of_it)
         "    {\"label\": \"h: contract\", \"run\": 0, \"live\": 3158976, \"reads\": [1, 0], "
         "\"writes\": [2], ",
         "\"frees\": [], \"workspace\": 0, ",
-        "\"flops\": 1000000, \"bytes_moved\": 0, \"guarded\": false}",
+        "\"flops\": 1000000, \"bytes_moved\": 0, \"cost_ns\": 50, \"guarded\": false}",
         "    {\"name\": \"h.relu\", \"role\": \"activations\", \"bytes\": 3145728, ",
         "\"line\": null, \"kept\": false, \"reverse\": false}",
         "    {\"value\": 3, \"from\": 1, \"to\": 3, \"offset\": ",
