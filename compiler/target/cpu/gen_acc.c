@@ -4,22 +4,36 @@
  * An accumulator that a RED loop feeds has K_LANES virtual lanes. Opened in a
  * scalar context they are one vector, fed 16 (8) at a time by a RED loop that moves
  * along the lanes, or element by element; opened in a vector context each virtual
- * lane is itself a vector. bool is kept as i8. */
+ * lane is itself a vector. bool is kept as an i32 of all bits or none: as wide as what is
+ * compared, so that a comparison joins it in one instruction. */
 #include "gen_acc.h"
 
 static DType slot_dtype(DType t)
 {
-    return t == BOOL ? U8 : t;
+    return t == BOOL ? I32 : t;
 }
 
 static Lv pack(Gen *g, DType t, Lv x)
 {
-    return t == BOOL ? gen_to_mem(g, BOOL, x) : x;
+    return t == BOOL ? LLVMBuildSExt(g->ir->b, x, gen_type(g, I32, lanes_of(x)), "") : x;
 }
 
 static Lv unpack(Gen *g, DType t, Lv x)
 {
-    return t == BOOL ? gen_from_mem(g, BOOL, x) : x;
+    if (t != BOOL)
+        return x;
+    Lv zero = LLVMConstNull(LLVMTypeOf(x));
+    return LLVMBuildICmp(g->ir->b, LLVMIntNE, x, zero, "");
+}
+
+/* What a slot holds after `old`, when it takes x. */
+static Lv combine(Gen *g, KOp op, DType t, Lv old, Lv x)
+{
+    if (t == BOOL && op == KI_OR)
+        return LLVMBuildOr(g->ir->b, old, pack(g, t, x), "");
+    if (t == BOOL && op == KI_AND)
+        return LLVMBuildAnd(g->ir->b, old, pack(g, t, x), "");
+    return pack(g, t, gen_combine(g, op, t, unpack(g, t, old), x));
 }
 
 /* One virtual lane: a scalar, or a vector in a vector context. */
@@ -30,7 +44,7 @@ static Lt lane_type(const Gen *g, DType t)
 
 static int bytes_of(DType t)
 {
-    return t == F64 || t == I64 ? 8 : t == U8 || t == BOOL ? 1 : 4;
+    return t == F64 || t == I64 ? 8 : t == U8 ? 1 : 4;
 }
 
 void gen_acc_open(Gen *g, Val v, bool wide)
@@ -57,9 +71,8 @@ static void into_lane(Gen *g, const KInst *acc, Lv p, Lv x)
 {
     DType t = (DType)acc->dtype;
     Lt type = gen_type(g, slot_dtype(t), lanes_of(x));
-    Lv old = unpack(g, t, ir_load(g->ir, type, p, bytes_of(t)));
-    Lv new = gen_combine(g, (KOp)acc->aux, t, old, x);
-    ir_store(g->ir, pack(g, t, new), p, bytes_of(t));
+    Lv old = ir_load(g->ir, type, p, bytes_of(t));
+    ir_store(g->ir, combine(g, (KOp)acc->aux, t, old, x), p, bytes_of(t));
 }
 
 static Lv part(Gen *g, Lv x, int from, int n)
@@ -78,13 +91,13 @@ static void into_lanes(Gen *g, const KInst *acc, Lv slot, Lv x)
     for (int from = 0; from < g->width; from += lanes) {
         Lv some = lanes == g->width ? x : part(g, x, from, lanes);
         Lt type = gen_type(g, slot_dtype(t), lanes);
-        Lv old = unpack(g, t, ir_load(g->ir, type, slot, 64));
-        Lv new = gen_combine(g, (KOp)acc->aux, t, old, some);
+        Lv old = ir_load(g->ir, type, slot, 64);
+        Lv new = combine(g, (KOp)acc->aux, t, old, some);
         if (g->mask != NULL) {
             Lv live = lanes == g->width ? g->mask : part(g, g->mask, from, lanes);
             new = LLVMBuildSelect(g->ir->b, live, new, old, "");
         }
-        ir_store(g->ir, pack(g, t, new), slot, 64);
+        ir_store(g->ir, new, slot, 64);
     }
 }
 
@@ -105,9 +118,21 @@ void gen_into(Gen *g, Val v, Val red)
     into_lane(g, acc, slot, x);
 }
 
+/* Any of the lanes, or all of them, in whatever order. */
+static Lv fold_bits(Gen *g, KOp op, Lv x)
+{
+    Lv bits =
+        LLVMBuildBitCast(g->ir->b, x, LLVMIntTypeInContext(g->ir->c, (unsigned)lanes_of(x)), "");
+    Lt type = LLVMTypeOf(bits);
+    return op == KI_OR ? LLVMBuildICmp(g->ir->b, LLVMIntNE, bits, LLVMConstNull(type), "")
+                       : LLVMBuildICmp(g->ir->b, LLVMIntEQ, bits, LLVMConstAllOnes(type), "");
+}
+
 /* The tree l[i] = op(l[i], l[i+w]) over a vector of virtual lanes. */
 static Lv fold_vector(Gen *g, KOp op, DType t, Lv x)
 {
+    if (t == BOOL && (op == KI_OR || op == KI_AND))
+        return fold_bits(g, op, x);
     for (int w = k_lanes(t) / 2; w > 1; w /= 2)
         x = gen_combine(g, op, t, part(g, x, 0, w), part(g, x, w, w));
     Lv even = LLVMBuildExtractElement(g->ir->b, x, ir_int32(g->ir, 0), "");
