@@ -33,6 +33,9 @@ static Kernel *copy_renamed(Arena *arena, const Kernel *k, const Val *to)
         }
         vec_push(arena, &n->access, a);
     }
+    for (Val v = 1; v < (Val)k->inst.n; v++)
+        if (to[v] != 0)
+            vec_push(arena, &n->inst, k->inst.at[v]);
     for (Val v = 1; v < (Val)k->inst.n; v++) {
         KInst in = k->inst.at[v];
         if (to[v] == 0)
@@ -42,7 +45,7 @@ static Kernel *copy_renamed(Arena *arena, const Kernel *k, const Val *to)
         in.c = to[in.c];
         if (in.op == KI_END)
             in.aux = (int32_t)to[in.aux];
-        vec_push(arena, &n->inst, in);
+        n->inst.at[to[v]] = in;
     }
     return n;
 }

@@ -249,11 +249,14 @@ const char *kernel_verify(const Kernel *k, Arena *scratch);
 /* ---- copies (copy.c) ------------------------------------------------------ */
 
 /* A copy without the instructions whose `to`, by Val, is 0; the others get the number that it gives
- * them, in order. NULL: all of them. */
+ * them (1, 2, ... without a gap). NULL: all of them, as they are. */
 Kernel *kernel_copy(Arena *arena, const Kernel *k, const Val *to);
 /* Of a loop kernel whose buffers `in` and `out` are one memory: one that does not store what is
  * there already; k itself where it stores no such thing. */
 Kernel *kernel_without_self_copies(Arena *arena, Kernel *k, int in, int out);
+/* A kernel in which no PAR loop stores just what a RED loop before it, of as many steps in the same
+ * loop, computes: the RED loop stores it; k itself where there is none (join.c). */
+Kernel *kernel_join(Arena *arena, Kernel *k);
 
 typedef struct KCost {
     double flops;                     /* adds, muls, divs, sqrts: 1; fma: 2; math: as expanded */
