@@ -221,6 +221,27 @@ static bool takes_place(const Build *b, Ref r)
     return false;
 }
 
+/* Values of r's size in memory that its expression reads. */
+static int wide_operands(const Build *b, Ref r)
+{
+    const Graph *g = b->g;
+    int n = 0;
+    for (int i = 0; i < node(g, r)->n_args; i++) {
+        Ref a = memory_of(g, b->c->stored, arg(g, r, i));
+        if (type_elems(type_of(g, a)) < type_elems(type_of(g, r)))
+            continue;
+        n += b->c->stored[a] ? 1 : is_light(optab[op_of(g, a)]->kind) ? wide_operands(b, a) : 0;
+    }
+    return n;
+}
+
+/* Several contractions read what is made of several wide values: each would read all of them.
+ * Not so in the forward pass, where what is stored may be there until the reverse pass reads it. */
+static bool saves_reads(const Build *b, Ref r)
+{
+    return r >= b->g->n_primal && b->contracts[r] > 1 && wide_operands(b, r) > 1;
+}
+
 void choose_stored(Build *b)
 {
     const Graph *g = b->g;
@@ -251,7 +272,7 @@ void choose_stored(Build *b)
         bool factor =
             c->tails != NULL && b->contracts[r] > 1 && b->weight[r] >= (float)INLINE_FACTOR;
         bool heavy = factor || shared || expanded || b->weight[r] > most;
-        if (kind == OP_POINTWISE && (heavy || takes_place(b, r)))
+        if (kind == OP_POINTWISE && (heavy || takes_place(b, r) || saves_reads(b, r)))
             store(b, r);
     }
 }
