@@ -11,12 +11,13 @@ typedef struct Build {
     float *weight;      /* flops of one element, computed from stored operands */
     int32_t *reads;     /* places that read it, looking through views */
     int32_t *contracts; /* contractions that read it */
-    bool *expanded;     /* read many times by one reader */
-    bool *guarded;      /* only guarded assignments depend on it */
-    bool *assigned;     /* it is a new value of pinned storage */
-    bool *forced;       /* must be stored, found by a failed kernel */
-    bool *alone;        /* joins no other group, likewise */
-    Ref *reader;        /* the only node that reads it, or NONE */
+    uint8_t *wide;  /* operands of its size in memory that it is computed from: 0, 1, 2 or more */
+    bool *expanded; /* read many times by one reader */
+    bool *guarded;  /* only guarded assignments depend on it */
+    bool *assigned; /* it is a new value of pinned storage */
+    bool *forced;   /* must be stored, found by a failed kernel */
+    bool *alone;    /* joins no other group, likewise */
+    Ref *reader;    /* the only node that reads it, or NONE */
     uint8_t
         *fresh; /* made from a contraction's result that nothing else reads: its element's bytes */
     float op_weight[N_OPS][N_DTYPES];

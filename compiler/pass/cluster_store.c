@@ -221,25 +221,25 @@ static bool takes_place(const Build *b, Ref r)
     return false;
 }
 
-/* Values of r's size in memory that its expression reads. */
-static int wide_operands(const Build *b, Ref r)
+/* Values of r's size in memory that its expression reads, each as often as it does: none, one or
+ * more. */
+static uint8_t wide_operands(const Build *b, Ref r)
 {
     const Graph *g = b->g;
     int n = 0;
     for (int i = 0; i < node(g, r)->n_args; i++) {
         Ref a = memory_of(g, b->c->stored, arg(g, r, i));
-        if (type_elems(type_of(g, a)) < type_elems(type_of(g, r)))
-            continue;
-        n += b->c->stored[a] ? 1 : is_light(optab[op_of(g, a)]->kind) ? wide_operands(b, a) : 0;
+        if (type_elems(type_of(g, a)) >= type_elems(type_of(g, r)))
+            n += b->c->stored[a] ? 1 : b->wide[a];
     }
-    return n;
+    return n > 2 ? 2 : (uint8_t)n;
 }
 
 /* Several contractions read what is made of several wide values: each would read all of them.
  * Not so in the forward pass, where what is stored may be there until the reverse pass reads it. */
 static bool saves_reads(const Build *b, Ref r)
 {
-    return r >= b->g->n_primal && b->contracts[r] > 1 && wide_operands(b, r) > 1;
+    return r >= b->g->n_primal && b->contracts[r] > 1 && b->wide[r] > 1;
 }
 
 void choose_stored(Build *b)
@@ -262,6 +262,7 @@ void choose_stored(Build *b)
             continue;
         }
         b->weight[r] = expression_weight(b, r) + op_flops(b, r);
+        b->wide[r] = wide_operands(b, r);
         if (ends_epilogue(b, r)) {
             store(b, r);
             continue;
