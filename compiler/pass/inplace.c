@@ -104,8 +104,18 @@ static Val loop_below(const Val *up, Val outer, Val v)
     return v;
 }
 
-/* All of the reads come first. A value that stands beside a PAR loop is read anew for
- * each piece of that loop, after other pieces have written. */
+/* Some loop stands beside `one` in the same loop, so that neither belongs to the grid. */
+static bool has_other_loop(const Kernel *k, const Val *up, Val one)
+{
+    for (Val v = up[one] + 1; v < (Val)k->inst.n; v++)
+        if (v != one && up[v] == up[one] && kop_class((KOp)k->inst.at[v].op) == K_CLASS_LOOP &&
+            k->inst.at[v].op != KI_END)
+            return true;
+    return false;
+}
+
+/* All of the reads come first. A value that stands beside a PAR loop of the grid is read anew
+ * for each piece of that loop, after other pieces have written. */
 static bool before(const Kernel *k, const Val *up, Val load, Val store)
 {
     Val l = load;
@@ -113,8 +123,9 @@ static bool before(const Kernel *k, const Val *up, Val load, Val store)
         l = up[l];
     if (l >= store || up[load] == up[store])
         return false;
-    const KInst *beside = &k->inst.at[loop_below(up, up[l], store)];
-    return l != load || beside->op != KI_PAR || beside->imm.i == 1;
+    Val below = loop_below(up, up[l], store);
+    const KInst *beside = &k->inst.at[below];
+    return l != load || beside->op != KI_PAR || beside->imm.i == 1 || has_other_loop(k, up, below);
 }
 
 /* No loop around the load reads the same element again. */

@@ -50,6 +50,15 @@ static const struct {
     {false, LOOP(64, 64,
                  "par i < 8 { %1: f32 = load b0[8*i] par j < 8 { store b1[8*i + j], %1 } "
                  "}")},
+    /* ... unless that loop has another beside it, and so is no piece of the grid's */
+    {true, LOOP(64, 64,
+                "par i < 8 { %1: f32 = load b0[8*i] %2: f32 = acc max red l < 8 { %3: f32 = load "
+                "b0[8*i + l] into %2, %3 } %4: f32 = fold %2 %5: f32 = sub %4, %1 par j < 8 { "
+                "store b1[8*i + j], %5 } }")},
+    {false, LOOP(64, 64,
+                 "par i < 8 { %1: f32 = load b0[8*i + 1] %2: f32 = acc max red l < 8 { %3: f32 = "
+                 "load b0[8*i + l + 1] if 0 <= l < 7 else 0 into %2, %3 } %4: f32 = fold %2 "
+                 "%5: f32 = sub %4, %1 par j < 8 { store b1[8*i + j], %5 } }")},
     {true, LOOP(1, 1,
                 "%1: f32 = load b0[0] par i < 1 { %2: f32 = load b2[i] %3: f32 = mul %1, %2 "
                 "store b1[i], %3 }")},
