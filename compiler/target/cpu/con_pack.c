@@ -256,32 +256,70 @@ void con_transpose(Con *c, Lv *x, int n)
         exchange(c, x, n, s);
 }
 
-/* `live` consecutive k of all the panel's rows; rows beyond `count` repeat the last.
- * Stored row after row, for a vector may reach into the next one. */
-static void pack_k_group(Con *c, Side *s, int width, Lv row[][K_MAX_DIMS], KLoop *k, Lv live,
-                         Lv dst)
+/* Rows [from, to) of a panel that is packed along k; NULL for `live`: all lanes. */
+typedef struct RowsOfK {
+    Con *c;
+    Side *s;
+    int width, from, to;
+    Lv (*row)[K_MAX_DIMS]; /* of the panel */
+    KLoop *k;
+} RowsOfK;
+
+static void load_rows(const RowsOfK *r, Lv live, Lv *x)
 {
-    Ir *ir = c->ir;
-    int lanes = c->p->vl, groups = (width + lanes - 1) / lanes;
-    Lt vec = ir_vec(c->p->type == F64 ? ir->f64 : ir->f32, lanes);
-    Lv x[MAX_WIDTH + 16];
-    gen_vector(&c->g, lanes, s->k.lane, live);
-    for (int j = 0; j < groups * lanes; j++) {
-        x[j] = LLVMGetPoison(vec);
-        if (j >= width)
-            continue;
-        walk_set(&s->free, &c->g, row[j]);
-        walk_set(&s->k, &c->g, k->digit);
-        x[j] = con_value(c, s);
+    Con *c = r->c;
+    gen_vector(&c->g, c->p->vl, r->s->k.lane, live);
+    for (int j = r->from; j < r->to; j++) {
+        walk_set(&r->s->free, &c->g, r->row[j]);
+        walk_set(&r->s->k, &c->g, r->k->digit);
+        x[j - r->from] = con_value(c, r->s);
     }
+    gen_scalar(&c->g);
+}
+
+/* Whole vectors where all lanes live. What is done with them is code that both share. */
+static void load_rows_either(const RowsOfK *r, Lv whole, Lv live, Lv *x)
+{
+    Ir *ir = r->c->ir;
+    Lv part[MAX_WIDTH];
+    int n = r->to - r->from;
+    IrIf f = ir_if(ir, whole);
+    load_rows(r, NULL, x);
+    Lb from_whole = ir_here(ir);
+    ir_else(ir, &f);
+    load_rows(r, live, part);
+    Lb from_part = ir_here(ir);
+    ir_end_if(ir, &f);
+    for (int j = 0; j < n; j++) {
+        Lv both = LLVMBuildPhi(ir->b, LLVMTypeOf(x[j]), "");
+        LLVMAddIncoming(both, &x[j], &from_whole, 1);
+        LLVMAddIncoming(both, &part[j], &from_part, 1);
+        x[j] = both;
+    }
+}
+
+/* `live` consecutive k of the rows; those beyond `count` repeat the last. Stored k after k, for a
+ * vector may reach into the next one. */
+static void pack_rows(const RowsOfK *r, Lv whole, Lv live, Lv dst)
+{
+    Con *c = r->c;
+    Ir *ir = c->ir;
+    int lanes = c->p->vl, n = r->to - r->from, groups = (n + lanes - 1) / lanes;
+    Lv x[MAX_WIDTH + 16];
+    if (whole != NULL)
+        load_rows_either(r, whole, live, x);
+    else
+        load_rows(r, live, x);
+    for (int j = n; j < groups * lanes; j++)
+        x[j] = LLVMGetPoison(LLVMTypeOf(x[0]));
     for (int g = 0; g < groups; g++)
         con_transpose(c, x + g * lanes, lanes);
     for (int j = 0; j < lanes; j++)
         for (int g = 0; g < groups; g++) {
-            Lv at = ir_add(ir, ir_mul(ir, k->l.i, width), ir_int(ir, j * width + g * lanes));
+            Lv at = ir_mul(ir, r->k->l.i, r->width);
+            at = ir_add(ir, at, ir_int(ir, j * r->width + r->from + g * lanes));
             con_store_packed(c, x[g * lanes + j], dst, at);
         }
-    gen_scalar(&c->g);
 }
 
 static void pack_k(Con *c, Side *s, int width, Lv r0, Lv count, Lv k0, Lv kn, Lv dst)
@@ -297,16 +335,15 @@ static void pack_k(Con *c, Side *s, int width, Lv r0, Lv count, Lv k0, Lv kn, Lv
         Lv digit = k.digit[s->k.n - 1];
         live = ir_min(ir, live, LLVMBuildSub(ir->b, ir_int(ir, s->k.run), digit, ""));
     }
-    if (s->to - s->from > LONG_SECTION) { /* one copy of the code */
-        pack_k_group(c, s, width, row, &k, live, dst);
-        close_k(c, &s->k, &k, live);
-        return;
+    Lv whole = NULL; /* long sections have one copy of the code */
+    if (s->to - s->from <= LONG_SECTION)
+        whole = LLVMBuildICmp(ir->b, LLVMIntEQ, live, lanes, "");
+    /* No more at a time than registers hold, unless vectors reach into the next k. */
+    int each = width % c->p->vl == 0 ? c->p->vl : width;
+    for (int from = 0; from < width; from += each) {
+        RowsOfK r = {c, s, width, from, from + each, row, &k};
+        pack_rows(&r, whole, live, dst);
     }
-    IrIf f = ir_if(ir, LLVMBuildICmp(ir->b, LLVMIntEQ, live, lanes, ""));
-    pack_k_group(c, s, width, row, &k, NULL, dst);
-    ir_else(ir, &f);
-    pack_k_group(c, s, width, row, &k, live, dst);
-    ir_end_if(ir, &f);
     close_k(c, &s->k, &k, live);
 }
 
