@@ -5,6 +5,7 @@
 
 build_packages="gcc libc6-dev make cmake bison flex pkgconf zlib1g-dev libjansson-dev"
 export LC_ALL=C.UTF-8
+export GRADC_CACHE="${GRADC_CACHE-$PWD/build/cache}" # not among what the user keeps
 
 say() {
     printf '%s\n' "$*"

@@ -51,7 +51,8 @@ static _Noreturn void out_of_memory(size_t bytes)
         on_exhaustion(bytes);
     else
         fprintf(stderr, "gradc: out of memory: a request for %zu bytes was refused\n", bytes);
-    exit(4);
+    fflush(stdout);
+    _Exit(4); /* other threads may be at work with what exit() takes apart */
 }
 
 static ArenaBlock *block_new(ArenaBlock *older, size_t size)

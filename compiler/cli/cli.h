@@ -74,6 +74,14 @@ int cli_measured(Cli *c); /* --cost measured, with --cost-file */
 /* --threads, by default as many as there are cores, and at most 8; scratch for as many. */
 int cli_threads(Cli *c, int64_t *threads);
 
+/* --jobs, by default as many as there are cores. */
+int cli_jobs(Cli *c, int32_t *jobs);
+int usable_cores(void);
+/* The folder of the cache; NULL: there is none, or --no-cache. */
+const char *cli_cache(const Cli *c);
+/* doctor: where the cache is, and what is in it; with --clear-cache, what was. */
+void print_cache(const Cli *c);
+
 /* --offload and --offload-rate, which is part of the cost; an exit status after a message.
  * requires: cli_cost(). */
 int cli_offload(Cli *c);

@@ -70,12 +70,18 @@ int read_options(Cli *c)
         status = check_dump(c);
     if (status != EXIT_OK)
         return status;
+    int32_t jobs;
+    status = cli_jobs(c, &jobs);
+    if (status != EXIT_OK)
+        return status;
     o->threads_max = (int32_t)threads_max;
     o->model = cli_value(c, OPT_MODEL, NULL);
     o->target = (TargetOptions){.target = cli_value(c, OPT_TARGET, "cpu"),
                                 .cpu = cli_value(c, OPT_CPU, "native"),
                                 .triple = cli_value(c, OPT_TRIPLE, NULL),
                                 .threads_max = o->threads_max,
+                                .jobs = jobs,
+                                .cache = cli_cache(c),
                                 .laps = c->laps};
     Precision known;
     o->precision = cli_value(c, OPT_PRECISION, NULL);
@@ -274,9 +280,10 @@ static void summary(const Cli *c, const Output *out, const char *object, double 
     if (c->cx->json) {
         printf("{\"model\": \"%s\", \"parameters\": %lld, \"arena_bytes\": %lld, "
                "\"offload_bytes\": %lld, \"object_bytes\": %zu, \"kernels\": %d, "
-               "\"compile_ms\": %.1f}\n",
+               "\"parts\": %d, \"cached\": %d, \"compile_ms\": %.1f}\n",
                p->name, (long long)parameter_count(p), (long long)p->arena_bytes,
-               (long long)p->store_bytes, out->object.n_bytes, out->object.n_kernels, ms);
+               (long long)p->store_bytes, out->object.n_bytes, out->object.n_kernels,
+               out->object.n_parts, out->object.n_cached, ms);
         return;
     }
     const char *store =

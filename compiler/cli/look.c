@@ -167,8 +167,7 @@ int command_doctor(Cli *c)
     if (cli_has(c, OPT_OUT))
         return usage_error(c, "--output goes with --calibrate");
     Arena a = {0};
-    cpu_set_t set;
-    int n = sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : 1;
+    int n = usable_cores();
     TargetOptions o = {.target = "cpu", .cpu = "native", .threads_max = 8};
     const Caps *caps = target_cpu.caps(c->cx, &o, &a);
     const char *llvm = cpu_llvm_version(&a), *cpu = cpu_host_name(&a);
@@ -176,12 +175,15 @@ int command_doctor(Cli *c)
     const char *form = c->cx->json
                            ? "{\"gradc\": \"%s\", \"abi\": %d, \"llvm\": \"%s\", "
                              "\"cpu\": \"%s\", \"target\": \"%s\", \"cores\": %d, "
-                             "\"memory_bytes\": %lld, \"cuda\": null}\n"
+                             "\"memory_bytes\": %lld, \"cuda\": null"
                            : "gradc     %s, ABI %d\nLLVM      %s\nprocessor %s\n"
                              "target    cpu:%s\ncores     %d usable\n"
                              "memory    %lld bytes\nCUDA      no such target in this gradc\n";
     printf(form, GRADC_VERSION, GRADC_ABI, llvm, cpu_model(&a), cpu, n,
            (long long)pages * (long long)size);
+    print_cache(c);
+    if (c->cx->json)
+        printf("}\n");
     arena_free(&a);
     return finish(c, caps != NULL);
 }

@@ -1,18 +1,8 @@
-#define _GNU_SOURCE
 #include "cli.h"
 
-#include <sched.h>
 #include <string.h>
 
 #include "../../runtime/gradc.h"
-
-static int cores(void)
-{
-    cpu_set_t set;
-    if (sched_getaffinity(0, sizeof set, &set) != 0)
-        return 1;
-    return CPU_COUNT(&set);
-}
 
 static void allow_threads(Cli *c, int64_t threads)
 {
@@ -21,7 +11,7 @@ static void allow_threads(Cli *c, int64_t threads)
 
 int cli_threads(Cli *c, int64_t *threads)
 {
-    int64_t most = cores() < 8 ? cores() : 8;
+    int64_t most = usable_cores() < 8 ? usable_cores() : 8;
     int status = cli_integer(c, OPT_THREADS, most, 1, 256, threads);
     if (status == EXIT_OK && *threads > c->options.threads_max) {
         if (cli_has(c, OPT_THREADS_MAX))

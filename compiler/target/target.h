@@ -17,6 +17,8 @@ typedef struct TargetOptions {
     bool want_asm;       /* assembly as text, into ObjectFile.assembly */
     bool no_lines;       /* no DWARF line tables */
     bool laps;           /* entries call a Lap after each step: see there */
+    int32_t jobs;        /* threads that compile; 0 is 1. The bytes do not depend on it */
+    const char *cache;   /* folder of what has been compiled before, or NULL; nor on this */
     const char *header_extra; /* C text put before the header's last line, or NULL */
 } TargetOptions;
 
@@ -36,6 +38,7 @@ typedef struct ObjectFile {
     const char *ir, *assembly; /* NULL unless wanted */
     const char *cpu;           /* "cpu:znver3" */
     int32_t n_kernels;         /* kernel functions in the object */
+    int32_t n_parts, n_cached; /* compiled by themselves; of these, from the cache */
 } ObjectFile;
 
 typedef struct Target {

@@ -91,7 +91,8 @@ def number(value, key="median"):
 def time_gradc(args, row, threads):
     steps = STEPS.get(row, 200)
     got = command([args.gradc, "bench", model_of(row), "--threads", str(threads), "--json",
-                   "--steps", str(steps), "--warmup", str(max(1, steps // 10))], threads, args.limit)
+                   "--steps", str(steps), "--warmup", str(max(1, steps // 10)),
+                   "--no-cache", "--jobs", str(threads)], threads, args.limit)
     if got is None:
         return None
     step = got.get("step_ms", got.get("grad_ms"))   # without a train block: the gradients

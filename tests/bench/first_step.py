@@ -39,8 +39,8 @@ def seconds(command, threads, folder):
 
 def commands(args, row, folder):
     model, threads = bench.model_of(row), str(args.threads)
-    yield "gradc", [args.gradc, "run", model, "--step", "--threads", threads, "-q"]
-    yield "build", [args.gradc, "build", model, "-q", "-o", os.path.join(folder, "model.o")]
+    yield "gradc", [args.gradc, "run", model, "--step", "--threads", threads, "-q", "--no-cache"]
+    yield "build", [args.gradc, "build", model, "-q", "--no-cache", "-o", os.path.join(folder, "model.o")]
     for peer in args.peers:
         yield peer, [args.python, os.path.join(bench.PEERS, "run.py"), row, "--peer",
                      *bench.PEER_WORDS[peer], "--threads", threads, "--first"]

@@ -1,5 +1,6 @@
 /* The n-th allocation, and the n-th file operation, of `gradc build` fails, for all n: the
- * exit status is 4 or 3, a message says so, and no file is left behind.
+ * exit status is 4 or 3, a message says so, and no file is left behind. With a cache there are more
+ * file operations; where one of those fails, the build is as without.
  *
  *   gradc-faults MODEL FOLDER */
 #include <errno.h>
@@ -9,6 +10,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -16,11 +19,12 @@
 
 /* ---- file operations, by the linker's --wrap ---------------------------------------- */
 
-static int fail_at, operations; /* 0: none fails */
+static int fail_at;     /* 0: none fails */
+static int *operations; /* so far; of parent and child */
 
 static bool fails(void)
 {
-    if (++operations != fail_at)
+    if (++*operations != fail_at)
         return false;
     errno = EIO;
     return true;
@@ -66,6 +70,38 @@ int __wrap_rename(const char *from, const char *to)
     return fails() ? -1 : __real_rename(from, to);
 }
 
+int __real_openat(int folder, const char *path, int flags, ...);
+int __wrap_openat(int folder, const char *path, int flags, ...);
+int __wrap_openat(int folder, const char *path, int flags, ...)
+{
+    va_list ap;
+    va_start(ap, flags);
+    int mode = flags & O_CREAT ? va_arg(ap, int) : 0;
+    va_end(ap);
+    return fails() ? -1 : __real_openat(folder, path, flags, mode);
+}
+
+int __real_renameat(int a, const char *from, int b, const char *to);
+int __wrap_renameat(int a, const char *from, int b, const char *to);
+int __wrap_renameat(int a, const char *from, int b, const char *to)
+{
+    return fails() ? -1 : __real_renameat(a, from, b, to);
+}
+
+ssize_t __real_read(int fd, void *to, size_t n);
+ssize_t __wrap_read(int fd, void *to, size_t n);
+ssize_t __wrap_read(int fd, void *to, size_t n)
+{
+    return fails() ? -1 : __real_read(fd, to, n);
+}
+
+int __real_mkdir(const char *path, mode_t mode);
+int __wrap_mkdir(const char *path, mode_t mode);
+int __wrap_mkdir(const char *path, mode_t mode)
+{
+    return fails() ? -1 : __real_mkdir(path, mode);
+}
+
 FILE *__real_fopen(const char *path, const char *mode);
 FILE *__wrap_fopen(const char *path, const char *mode);
 FILE *__wrap_fopen(const char *path, const char *mode)
@@ -77,18 +113,20 @@ FILE *__wrap_fopen(const char *path, const char *mode)
 
 typedef struct Outcome {
     int status, files;
+    uint64_t object; /* a hash of it */
     char said[400];
 } Outcome;
 
-static void build_model(const char *model, const char *object)
+static void build_model(const char *model, const char *object, const char *jobs)
 {
-    char *argv[] = {"gradc", "build", (char *)model, "-o", (char *)object, NULL};
+    char *argv[] = {"gradc",        "build",  (char *)model, "-o",
+                    (char *)object, "--jobs", (char *)jobs,  NULL};
     Ctx cx;
     bool done = false;
     ctx_init(&cx);
     arena_on_exhaustion(say_exhausted);
     Cli c = {.cx = &cx};
-    int status = cli_parse(&c, 5, argv, &done);
+    int status = cli_parse(&c, 7, argv, &done);
     exit(status == EXIT_OK ? c.command->run(&c) : status);
 }
 
@@ -107,6 +145,18 @@ static int empty_folder(const char *folder)
     return n;
 }
 
+static uint64_t hash_file(const char *path)
+{
+    char bytes[4096];
+    uint64_t h = HASH_START;
+    FILE *f = fopen(path, "rb");
+    for (size_t n; f != NULL && (n = fread(bytes, 1, sizeof bytes, f)) > 0;)
+        h = hash_bytes(h, bytes, n);
+    if (f != NULL)
+        fclose(f);
+    return h;
+}
+
 /* In a child, with the n-th allocation or file operation failing. */
 static Outcome attempt(const char *model, const char *folder, int allocation, int operation)
 {
@@ -119,10 +169,11 @@ static Outcome attempt(const char *model, const char *folder, int allocation, in
     if (child == 0) {
         dup2(fileno(said), 2);
         dup2(fileno(said), 1);
-        operations = 0;
+        *operations = 0;
         fail_at = operation;
         arena_fail_at(allocation);
-        build_model(model, object);
+        /* without memory, others are at work; operations are counted in one order */
+        build_model(model, object, allocation > 0 ? "3" : "1");
     }
     int status;
     if (child > 0 && waitpid(child, &status, 0) == child)
@@ -133,6 +184,8 @@ static Outcome attempt(const char *model, const char *folder, int allocation, in
         o.said[n] = '\0';
         fclose(said);
     }
+    fail_at = 0;
+    o.object = hash_file(object);
     o.files = empty_folder(folder);
     return o;
 }
@@ -164,6 +217,34 @@ static int all_of(const char *model, const char *folder, bool memory, int *n)
     return failed + 1;
 }
 
+/* With a cache, which is empty (cold) or full, every n-th operation: the build is done, or says
+ * what it can't write. */
+static int all_with_cache(const char *model, const char *folder, bool cold, int each, int *n)
+{
+    char cache[4096];
+    snprintf(cache, sizeof cache, "%s.cache", folder);
+    setenv("GRADC_CACHE", cache, 1);
+    int failed = 0, count = MOST;
+    uint64_t object = 0;
+    for (int i = 0; i <= count; i += each) {
+        if (cold) {
+            empty_folder(cache);
+            rmdir(cache);
+        }
+        Outcome o = attempt(model, folder, 0, i);
+        if (i == 0) { /* nothing fails */
+            object = o.object;
+            count = *operations;
+        }
+        bool done = o.status == EXIT_OK && o.object == object && o.files == 2;
+        if (!done)
+            failed += judge(&o, cold ? "operation with a cold cache" : "operation with a cache", i,
+                            EXIT_FILE, strstr(o.said, "m.h") != NULL);
+        ++*n;
+    }
+    return failed;
+}
+
 int main(int argc, char **argv)
 {
     if (argc != 3) {
@@ -171,11 +252,18 @@ int main(int argc, char **argv)
         return 2;
     }
     empty_folder(argv[2]);
-    int allocations, files;
+    int allocations, files, cached = 0;
+    operations =
+        mmap(NULL, sizeof *operations, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    if (operations == MAP_FAILED)
+        return 3;
+    setenv("GRADC_CACHE", "", 1);
     int failed = all_of(argv[1], argv[2], true, &allocations);
     failed += all_of(argv[1], argv[2], false, &files);
-    printf("%d allocations and %d file operations of a build failed, one by one\n", allocations - 1,
-           files - 1);
-    printf("passed=%d failed=%d skipped=0\n", allocations + files - 2 - failed, failed);
+    failed += all_with_cache(argv[1], argv[2], true, 3, &cached);
+    failed += all_with_cache(argv[1], argv[2], false, 1, &cached);
+    printf("%d allocations, %d file operations and %d of the cache failed, one by one\n",
+           allocations - 1, files - 1, cached);
+    printf("passed=%d failed=%d skipped=0\n", allocations + files + cached - 2 - failed, failed);
     return failed > 0;
 }

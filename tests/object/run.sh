@@ -73,6 +73,19 @@ symbols() {
     check "$1.o has variables: $changing" test -z "$changing"
 }
 
+# lines NAME: kernels are code of lines of the model, to debuggers and profilers; but for a few, as
+# what counts steps, which no line asks for.
+lines() {
+    nm "$work/$1.o" | awk '$3 ~ /\.k[0-9]+_/ { print $1 }' >"$work/kernels"
+    addr2line -e "$work/$1.o" -j .text <"$work/kernels" >"$work/lines"
+    all=$(wc -l <"$work/kernels") known=$(grep -c "$1\.model:[1-9]" "$work/lines")
+    check "$1.o: $known of $all kernels have lines" test $((known * 10)) -ge $((all * 9))
+    wrong=$(readelf --debug-dump=frames,info,decodedline "$work/$1.o" 2>&1 >"$work/dump" | head -n 3)
+    check "$1.o: debug information: $wrong" test -z "$wrong"
+    frames=$(grep -c 'FDE' "$work/dump") functions=$(nm "$work/$1.o" | grep -c -i ' t ')
+    check "$1.o: $frames of $functions functions can be unwound" test "$frames" -eq "$functions"
+}
+
 # headers FILE...: each alone and all together, in the languages that promise it.
 headers() {
     for header in "$@"; do
@@ -187,7 +200,7 @@ of() {
 # Layers of one kind share their kernels.
 layers() {
     for n in 12 48; do
-        check "$1 with $n layers" "$gradc" build --json "examples/$1.model" -D "layers=$n" \
+        check "$1 with $n layers" "$gradc" build --json --no-cache "examples/$1.model" -D "layers=$n" \
             -D heads=2 -D width=16 -D vocab=32 -D ctx=8 -D batch=2 -o "$work/layers.o"
         cp "$work/out" "$work/layers.$n"
     done
@@ -216,6 +229,8 @@ contract wide
 for name in digits line fashion chargpt resnet8 gpt2 wide; do
     symbols "$name"
 done
+lines digits
+lines resnet8
 
 # offloaded OPTION [OPTION...]: beside the same model with nothing offloaded, which is built with
 # the first option alone.

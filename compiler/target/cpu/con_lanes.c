@@ -148,13 +148,11 @@ static Lv tile_fn(Con *c, int lines, int cols)
                                     dtype_name(p->type), lines, cols, (long long)l->x.s,
                                     (long long)l->x.t, (long long)l->y.s, (long long)l->y.t,
                                     (long long)l->pitch, (long long)l->x.n_f);
-    Lv fn = LLVMGetNamedFunction(ir->m, name);
-    if (fn != NULL)
-        return fn;
-    Lb here = ir_here(ir);
-    Lv outer = ir->fn;
     const Lt arg[] = {ir->ptr, ir->ptr, ir->ptr, ir->i64, ir->i64, ir->i1};
-    fn = ir_function(ir, name, ir->none, arg, 6);
+    IrShared s;
+    if (!ir_shared_function(ir, name, ir->none, arg, 6, &s))
+        return s.made;
+    Lv fn = ir->fn;
     ir_use_target(ir, fn);
     Tile t = {.c = c, .l = l, .lines = lines, .cols = cols};
     Lv out = LLVMGetParam(fn, 2);
@@ -169,9 +167,8 @@ static Lv tile_fn(Con *c, int lines, int cols)
     for (int i = 0; i < lines * cols; i++)
         ir_store(ir, t.acc[i], ir_off(ir, out, result_bytes(&t, i)), p->es);
     LLVMBuildRetVoid(ir->b);
-    ir->fn = outer;
-    ir_at(ir, here);
-    return fn;
+    ir_shared_end(ir, &s);
+    return s.made;
 }
 
 /* Terms that follow one another, in `lines` of so many. */

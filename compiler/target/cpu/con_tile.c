@@ -112,13 +112,11 @@ Lv con_tile(Ir *ir, const ConPlan *p, int rows, int64_t a_row, int64_t a_k, int6
     const char *name = arena_printf(ir->arena, "gradc.tile.%s.%dx%d.a%lld.%lld.%s%lld",
                                     dtype_name(p->type), rows, p->nr, (long long)a_row,
                                     (long long)a_k, p->direct ? "direct" : "b", (long long)b_k);
-    Lv fn = LLVMGetNamedFunction(ir->m, name);
-    if (fn != NULL)
-        return fn;
-    Lb here = ir_here(ir);
-    Lv outer = ir->fn;
     const Lt arg[] = {ir->ptr, ir->ptr, ir->ptr, ir->i64, ir->i1, ir->ptr};
-    fn = ir_function(ir, name, ir->none, arg, p->direct ? 6 : 5);
+    IrShared s;
+    if (!ir_shared_function(ir, name, ir->none, arg, p->direct ? 6 : 5, &s))
+        return s.made;
+    Lv fn = ir->fn;
     ir_use_target(ir, fn);
     Tile t = {.ir = ir,
               .p = p,
@@ -138,7 +136,6 @@ Lv con_tile(Ir *ir, const ConPlan *p, int rows, int64_t a_row, int64_t a_k, int6
         for (int v = 0; v < p->nv; v++)
             ir_store(ir, t.acc[i][v], c_at(&t, i, v), p->es);
     LLVMBuildRetVoid(ir->b);
-    ir->fn = outer;
-    ir_at(ir, here);
-    return fn;
+    ir_shared_end(ir, &s);
+    return s.made;
 }

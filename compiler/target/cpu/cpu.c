@@ -2,7 +2,9 @@
 #include <assert.h>
 #include <string.h>
 #include "../../../runtime/abi.h"
+#include "join.h"
 #include "model.h"
+#include "units.h"
 
 enum { DEFAULT_THREADS = 8 };
 
@@ -57,22 +59,26 @@ static void find_origins(const Call *call, int32_t n, const Origin **first)
     }
 }
 
-static void emit_kernels(Model *m)
+static void find_all_origins(Model *m)
 {
     const Program *p = m->p;
-    const Origin **first = NEW_ARRAY(m->arena, const Origin *, p->kernel.n);
+    m->origin = NEW_ARRAY(m->arena, const Origin *, p->kernel.n);
     for (int i = 0; i < p->entry.n; i++)
-        find_origins(p->entry.at[i].call, p->entry.at[i].n_calls, first);
-    m->kernel = NEW_ARRAY(m->arena, KernelFn, p->kernel.n);
-    for (int i = 0; i < p->kernel.n; i++) {
-        const Kernel *k = kernel_expand(m->arena, p->kernel.at[i]);
-        const char *name = arena_printf(m->arena, "%s.k%d_%s", m->name, i, k->name);
-        KernelFn *fn = &m->kernel[i];
-        *fn = k->kind == K_LOOP ? emit_loop_kernel(&m->ir, k, name, m->arena)
-                                : emit_contraction(&m->ir, k, name, m->arena);
-        assert(fn->scratch <= p->lane_bytes * (fn->chunks > 1 ? 1 : p->threads_max));
-        lines_function(m->lines, fn->fn, name, first[i]);
-    }
+        find_origins(p->entry.at[i].call, p->entry.at[i].n_calls, m->origin);
+}
+
+static const char *kernel_name(const Model *m, int i)
+{
+    return arena_printf(m->arena, "%s.k%d_%s", m->name, i, m->p->kernel.at[i]->name);
+}
+
+static KernelFn emit_kernel(const Model *m, Ir *ir, int i, const char *name)
+{
+    const Kernel *k = kernel_expand(m->arena, m->p->kernel.at[i]);
+    KernelFn fn = k->kind == K_LOOP ? emit_loop_kernel(ir, k, name, m->arena)
+                                    : emit_contraction(ir, k, name, m->arena);
+    assert(fn.scratch <= m->p->lane_bytes * (fn.chunks > 1 ? 1 : m->p->threads_max));
+    return fn;
 }
 
 /* Literal tensors, in the object. */
@@ -128,30 +134,143 @@ static SupportConstants constants_of(const Model *m)
     };
 }
 
+/* The module of entries and tables. */
+static bool open_module(Model *m, const Machine *mach)
+{
+    SupportConstants k = constants_of(m);
+    if (!support_open(m->cx, &m->ir, mach, m->arena, &k))
+        return false;
+    platform_define(&m->ir);
+    m->kernel = NEW_ARRAY(m->arena, KernelFn, m->p->kernel.n);
+    return true;
+}
+
+/* Lines and constants first, then kernels, which are there or declared, then the rest. */
+static void begin_module(Model *m)
+{
+    m->lines = lines_open(m);
+    emit_constants(m);
+}
+
+static void complete_module(Model *m)
+{
+    model_tables(m);
+    lines_close(m->lines);
+    m->out->header = model_header(m);
+}
+
+/* All in one module: LLVM's text of it, and objects of formats that parts are not joined in. */
+static bool emit_whole(Model *m, const Machine *mach)
+{
+    if (!open_module(m, mach))
+        return false;
+    begin_module(m);
+    for (int i = 0; i < m->p->kernel.n; i++) {
+        const char *name = kernel_name(m, i);
+        m->kernel[i] = emit_kernel(m, &m->ir, i, name);
+        lines_function(m->lines, m->kernel[i].fn, name, m->origin[i]);
+    }
+    complete_module(m);
+    bool ok = object_emit(m->cx, &m->ir, m->o, mach->format != FORMAT_ELF, m->arena, m->out);
+    ir_close(&m->ir);
+    return ok;
+}
+
+/* ---- parts ------------------------------------------------------------------------------ */
+
+/* The kernel in a module of its own, which says nothing of the model; gives its unit. */
+static int32_t add_kernel(Model *m, Units *u, int i)
+{
+    Ir ir;
+    ir_open(&ir, UNIT_SOURCE, m->ir.mach, m->arena);
+    ir.units = u;
+    m->kernel[i] = emit_kernel(m, &ir, i, UNIT_KERNEL);
+    ir_in_object(m->kernel[i].fn);
+    lines_frames(&ir);
+    int32_t unit = units_add(u, &ir, UNIT_KERNEL);
+    ir_close(&ir);
+    const Lt arg[] = {m->ir.ptr, m->ir.ptr, m->ir.i64, m->ir.i64};
+    Lt type = ir_type_of(&m->ir, m->ir.none, arg, 4);
+    m->kernel[i].fn = LLVMAddFunction(m->ir.m, kernel_name(m, i), type);
+    ir_in_object(m->kernel[i].fn);
+    return unit;
+}
+
+/* unit[i] is that of kernel i; the last one is the module with the tables, whose sections are to
+ * stand first. */
+static bool join_units(Model *m, const Units *u, const int32_t *unit)
+{
+    int n = units_count(u);
+    JoinPart *part = NEW_ARRAY(m->arena, JoinPart, n);
+    for (int i = 0; i < n; i++) {
+        const Unit *x = units_at(u, i);
+        part[(i + 1) % n] = (JoinPart){.bytes = x->bytes, .n = x->n_bytes, .defines = x->name};
+        m->out->n_cached += x->kept;
+    }
+    m->out->n_parts = n;
+    for (int i = 0; i < m->p->kernel.n; i++) {
+        JoinPart *x = &part[unit[i] + 1];
+        x->as = kernel_name(m, i);
+        x->path = lines_place(m, m->origin[i], &x->line);
+    }
+    JoinLines lines = {.producer = LINES_PRODUCER};
+    if (lines_wanted(m))
+        lines.path = m->cx->source.at[0]->path;
+    const char *wrong = join_parts(part, n, lines.path != NULL ? &lines : NULL, m->arena,
+                                   &m->out->bytes, &m->out->n_bytes);
+    if (wrong != NULL)
+        diag_error(m->cx, E0702, NO_SPAN, "joining parts: %s", wrong);
+    return wrong == NULL;
+}
+
+/* What no step waits for, compiled in a hurry and by itself. */
+static void add_quick(const Model *m, Units *u)
+{
+    Ir ir = m->ir;
+    ir.m = support_split(&ir);
+    lines_frames(&ir);
+    units_add_quick(u, &ir, "gradc.quick");
+    LLVMDisposeModule(ir.m);
+}
+
+static bool emit_parts(Model *m, const Machine *mach)
+{
+    if (!open_module(m, mach))
+        return false;
+    Units *u = units_open(mach, m->o, m->arena);
+    add_quick(m, u);
+    begin_module(m);
+    int32_t *unit = NEW_ARRAY(m->arena, int32_t, m->p->kernel.n);
+    for (int i = 0; i < m->p->kernel.n; i++)
+        unit[i] = add_kernel(m, u, i);
+    complete_module(m);
+    support_show(&m->ir);
+    units_add(u, &m->ir, m->name);
+    bool ok = units_finish(m->cx, u) && join_units(m, u, unit);
+    units_close(u);
+    ir_close(&m->ir);
+    return ok;
+}
+
 static bool cpu_emit(Ctx *cx, const Program *p, const TargetOptions *o, Arena *arena,
                      ObjectFile *out)
 {
     object_start();
-    *out = (ObjectFile){0};
+    *out = (ObjectFile){.n_kernels = p->kernel.n};
     const Machine *mach = machine_find(cx, o, arena);
     if (mach == NULL)
         return false;
-    Model m = {.cx = cx, .p = p, .o = o, .arena = arena};
+    Model m = {.cx = cx, .p = p, .o = o, .arena = arena, .out = out};
     m.name = name_identifier(arena, p->name);
-    SupportConstants k = constants_of(&m);
-    if (!support_open(cx, &m.ir, mach, arena, &k))
-        return false;
-    m.lines = lines_open(&m);
-    platform_define(&m.ir);
-    emit_constants(&m);
-    emit_kernels(&m);
-    model_tables(&m);
-    lines_close(m.lines);
-    out->header = model_header(&m);
-    out->n_kernels = p->kernel.n;
-    bool ok = object_emit(cx, &m.ir, o, arena, out);
-    ir_close(&m.ir);
-    return ok;
+    out->cpu = arena_printf(arena, "cpu:%s", mach->cpu);
+    find_all_origins(&m);
+    bool parts = mach->format == FORMAT_ELF;
+    if (!parts || o->want_ir || o->want_asm) {
+        Model whole = m;
+        if (!emit_whole(&whole, mach))
+            return false;
+    }
+    return !parts || emit_parts(&m, mach);
 }
 
 const Target target_cpu = {.name = "cpu", .caps = cpu_caps, .emit = cpu_emit};

@@ -239,16 +239,14 @@ static bool plus_zero(double x)
 static Lv zeros(Gen *g)
 {
     Ir *ir = g->ir;
-    Lv z = LLVMGetNamedGlobal(ir->m, "gradc.zeros");
-    if (z == NULL) {
-        Lt type = LLVMArrayType(ir->i8, 256);
-        z = LLVMAddGlobal(ir->m, type, "gradc.zeros");
+    Lt type = LLVMArrayType(ir->i8, 256);
+    IrShared s;
+    if (ir_shared_data(ir, "gradc.zeros", type, &s)) {
+        Lv z = LLVMGetNamedGlobal(ir->m, "gradc.zeros");
         LLVMSetInitializer(z, LLVMConstNull(type));
-        LLVMSetLinkage(z, LLVMPrivateLinkage);
-        LLVMSetGlobalConstant(z, 1);
-        LLVMSetAlignment(z, 64);
+        ir_shared_end(ir, &s);
     }
-    return z;
+    return s.made;
 }
 
 /* Where to read: the element, or zeros. */

@@ -15,6 +15,7 @@ typedef struct Ir {
     LLVMBuilderRef b;
     const Machine *mach;
     Arena *arena;
+    struct Units *units; /* where what kernels share is compiled by itself; NULL: it is in m */
     Lt i1, i8, i16, i32, i64, f32, f64, ptr, none;
     Lv fn; /* the function being built */
 } Ir;
@@ -28,6 +29,20 @@ Lv ir_function(Ir *ir, const char *name, Lt result, const Lt *arg, int n);
 void ir_begin(Ir *ir, Lv fn);
 void ir_local(Ir *ir, Lv fn);
 Lt ir_type_of(Ir *ir, Lt result, const Lt *arg, int n);
+/* What several kernels of an object share has a name that says all about it. False: it is
+ * there already, as s->made; else its body, or initializer, is to be built, up to ir_shared_end().
+ */
+typedef struct IrShared {
+    Lv made, outer;
+    Lb here;
+    LLVMModuleRef m;
+    const char *name;
+} IrShared;
+bool ir_shared_function(Ir *ir, const char *name, Lt result, const Lt *arg, int n, IrShared *s);
+bool ir_shared_data(Ir *ir, const char *name, Lt type, IrShared *s);
+void ir_shared_end(Ir *ir, IrShared *s);
+/* Visible in the object, but not outside of it. */
+void ir_in_object(Lv made);
 /* Code of this function may use all of the target's instruction sets. */
 void ir_use_target(Ir *ir, Lv fn);
 void ir_attribute(Ir *ir, Lv fn, const char *key, const char *value);

@@ -83,10 +83,10 @@ static void *table(const Reader *r, uint64_t offset, uint64_t n, size_t entry)
 /* Of a string table, which ends with a NUL. */
 static const char *string(const Reader *r, const ElfSection *table, uint64_t at)
 {
+    if (table->type != ELF_STRTAB || !lies_in(r, table->offset, table->size) || at >= table->size)
+        return NULL;
     const char *s = (const char *)r->part->bytes + table->offset;
-    bool whole = table->type == ELF_STRTAB && lies_in(r, table->offset, table->size) &&
-                 at < table->size && s[table->size - 1] == 0;
-    return whole ? s + at : NULL;
+    return s[table->size - 1] == 0 ? s + at : NULL;
 }
 
 static const char *read_head(Reader *r)

@@ -3,6 +3,7 @@
 #include <string.h>
 #include <llvm-c/DebugInfo.h>
 #include "model.h"
+#include "units.h"
 
 typedef struct Lines {
     Model *m;
@@ -26,17 +27,21 @@ static LLVMMetadataRef file_of(Lines *l, int32_t source)
     return l->file[source];
 }
 
-static void add_flag(Lines *l, const char *key, unsigned value)
+static void add_flag(Ir *ir, const char *key, unsigned value)
 {
-    Ir *ir = &l->m->ir;
     LLVMMetadataRef v = LLVMValueAsMetadata(LLVMConstInt(ir->i32, value, 0));
     LLVMAddModuleFlag(ir->m, LLVMModuleFlagBehaviorWarning, key, strlen(key), v);
 }
 
-/* The span nearest to the user: the call path's first one outside of the library. */
-static bool place_of(const Lines *l, const Origin *o, int32_t *source, int *line)
+static void add_flags(Ir *ir)
 {
-    const Ctx *cx = l->m->cx;
+    add_flag(ir, "Debug Info Version", LLVMDebugMetadataVersion());
+    add_flag(ir, "Dwarf Version", 4);
+}
+
+/* The span nearest to the user: the call path's first one outside of the library. */
+static bool place_of(const Ctx *cx, const Origin *o, int32_t *source, int *line)
+{
     const Origin *best = NULL;
     for (; o != NULL; o = o->parent) {
         if (o->span.file < 0 || o->span.file >= cx->source.n)
@@ -53,21 +58,31 @@ static bool place_of(const Lines *l, const Origin *o, int32_t *source, int *line
     return true;
 }
 
+bool lines_wanted(const Model *m)
+{
+    return !m->o->no_lines && m->cx->source.n > 0;
+}
+
+const char *lines_place(const Model *m, const Origin *origin, int *line)
+{
+    int32_t source;
+    return place_of(m->cx, origin, &source, line) ? m->cx->source.at[source]->path : NULL;
+}
+
 struct Lines *lines_open(Model *m)
 {
-    if (m->o->no_lines || m->cx->source.n == 0)
+    if (!lines_wanted(m))
         return NULL;
     Lines *l = NEW(m->arena, Lines);
     l->m = m;
     l->di = LLVMCreateDIBuilder(m->ir.m);
     l->file = NEW_ARRAY(m->arena, LLVMMetadataRef, m->cx->source.n);
-    const char *producer = "gradc " GRADC_VERSION;
+    const char *producer = LINES_PRODUCER;
     l->unit = LLVMDIBuilderCreateCompileUnit(
         l->di, LLVMDWARFSourceLanguageC99, file_of(l, 0), producer, strlen(producer), 1, "", 0, 0,
         "", 0, LLVMDWARFEmissionLineTablesOnly, 0, 0, 0, "", 0, "", 0);
     l->type = LLVMDIBuilderCreateSubroutineType(l->di, file_of(l, 0), NULL, 0, 0);
-    add_flag(l, "Debug Info Version", LLVMDebugMetadataVersion());
-    add_flag(l, "Dwarf Version", 4);
+    add_flags(&m->ir);
     return l;
 }
 
@@ -76,7 +91,8 @@ static LLVMMetadataRef location(Lines *l, LLVMMetadataRef scope, const Origin *o
 {
     int32_t source;
     int line = (int)LLVMDISubprogramGetLine(scope);
-    if (place_of(l, origin, &source, &line) && file_of(l, source) != LLVMDIScopeGetFile(scope))
+    if (place_of(l->m->cx, origin, &source, &line) &&
+        file_of(l, source) != LLVMDIScopeGetFile(scope))
         scope = LLVMDIBuilderCreateLexicalBlockFile(l->di, scope, file_of(l, source), 0);
     return LLVMDIBuilderCreateDebugLocation(l->m->ir.c, (unsigned)line, 0, scope, NULL);
 }
@@ -85,7 +101,7 @@ void lines_function(struct Lines *l, Lv fn, const char *name, const Origin *orig
 {
     int32_t source = 0;
     int line = 1;
-    if (l == NULL || !place_of(l, origin, &source, &line))
+    if (l == NULL || !place_of(l->m->cx, origin, &source, &line))
         return;
     LLVMMetadataRef file = file_of(l, source);
     size_t n = strlen(name);
@@ -106,6 +122,17 @@ void lines_at(struct Lines *l, const Origin *origin)
     LLVMMetadataRef scope = LLVMGetSubprogram(l->m->ir.fn);
     if (scope != NULL)
         LLVMSetCurrentDebugLocation2(l->m->ir.b, location(l, scope, origin));
+}
+
+void lines_frames(Ir *ir)
+{
+    LLVMDIBuilderRef di = LLVMCreateDIBuilder(ir->m);
+    LLVMMetadataRef file = LLVMDIBuilderCreateFile(di, UNIT_SOURCE, strlen(UNIT_SOURCE), "", 0);
+    LLVMDIBuilderCreateCompileUnit(di, LLVMDWARFSourceLanguageC99, file, "", 0, 1, "", 0, 0, "", 0,
+                                   LLVMDWARFEmissionLineTablesOnly, 0, 0, 0, "", 0, "", 0);
+    add_flags(ir);
+    LLVMDIBuilderFinalize(di);
+    LLVMDisposeDIBuilder(di);
 }
 
 void lines_close(struct Lines *l)

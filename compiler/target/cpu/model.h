@@ -17,11 +17,13 @@ typedef struct Model {
     const Program *p;
     const TargetOptions *o;
     Arena *arena;
+    ObjectFile *out;
     const char *name; /* C identifier of the model, prefix of all symbols */
     KernelFn *kernel;
-    Lv *constant; /* by buffer: ROLE_CONSTANT's bytes */
-    Lv *calls;    /* by entry: what model_calls() has made */
-    Lv cells;     /* table of tensors for read, write and set */
+    const Origin **origin; /* by kernel: its first call's */
+    Lv *constant;          /* by buffer: ROLE_CONSTANT's bytes */
+    Lv *calls;             /* by entry: what model_calls() has made */
+    Lv cells;              /* table of tensors for read, write and set */
     struct Lines *lines;
 } Model;
 
@@ -56,5 +58,9 @@ struct Lines *lines_open(Model *m);
 void lines_function(struct Lines *l, Lv fn, const char *name, const Origin *origin);
 void lines_at(struct Lines *l, const Origin *origin);
 void lines_close(struct Lines *l);
+bool lines_wanted(const Model *m);
+/* Path and line of the .model that asks for it; NULL: there is no such place. */
+const char *lines_place(const Model *m, const Origin *origin, int *line);
+#define LINES_PRODUCER "gradc " GRADC_VERSION
 
 #endif

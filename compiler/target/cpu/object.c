@@ -3,7 +3,6 @@
 #include <llvm-c/Analysis.h>
 #include <llvm-c/Error.h>
 #include <llvm-c/Target.h>
-#include <llvm-c/TargetMachine.h>
 #include <llvm-c/Transforms/PassBuilder.h>
 #include "object.h"
 
@@ -21,58 +20,107 @@ void object_start(void)
     LLVMInitializeAArch64AsmParser();
 }
 
-static bool refuse(Ctx *cx, const char *what, char *message)
+/* ---- of any thread ------------------------------------------------------------------- */
+
+/* The code is built in its final form; slots become registers here. */
+static const char passes[] = "globaldce,function(mem2reg,early-cse,loop-mssa(licm))";
+
+/* Functions name what they may use; all else is code for any processor. */
+static const char *const base_cpu[] = {[ARCH_X86_64] = "x86-64", [ARCH_AARCH64] = "generic"};
+
+static const LLVMCodeGenOptLevel level[] = {LLVMCodeGenLevelDefault, LLVMCodeGenLevelNone};
+static const LLVMRelocMode reloc = LLVMRelocPIC;
+static const LLVMCodeModel code_model = LLVMCodeModelSmall;
+
+void object_recipe(Blake2b *b, bool quick)
 {
-    diag_error(cx, E0702, NO_SPAN, "%s: %s", what, message != NULL ? message : "no reason given");
-    if (message != NULL)
-        LLVMDisposeMessage(message);
+    unsigned choice[6] = {(unsigned)level[quick], (unsigned)reloc, (unsigned)code_model};
+    LLVMGetVersion(&choice[3], &choice[4], &choice[5]);
+    blake2b_add(b, choice, sizeof choice);
+    blake2b_add(b, passes, sizeof passes);
+    for (size_t i = 0; i < sizeof base_cpu / sizeof *base_cpu; i++)
+        blake2b_add(b, base_cpu[i], strlen(base_cpu[i]) + 1);
+}
+
+static bool refuse(Refusal *r, const char *what, char *message)
+{
+    *r = (Refusal){what, message};
     return false;
 }
 
-static LLVMTargetMachineRef open_machine(const Machine *m, char **message)
+LLVMTargetMachineRef object_machine(const Machine *m, bool quick, Refusal *r)
 {
     LLVMTargetRef target;
-    if (LLVMGetTargetFromTriple(m->triple, &target, message))
-        return NULL;
-    /* Functions name what they may use; all else is code for any processor. */
-    const char *base = m->arch == ARCH_X86_64 ? "x86-64" : "generic";
-    return LLVMCreateTargetMachine(target, m->triple, base, "", LLVMCodeGenLevelDefault,
-                                   LLVMRelocPIC, LLVMCodeModelSmall);
+    char *message = NULL;
+    LLVMTargetMachineRef tm = NULL;
+    if (!LLVMGetTargetFromTriple(m->triple, &target, &message))
+        tm = LLVMCreateTargetMachine(target, m->triple, base_cpu[m->arch], "", level[quick], reloc,
+                                     code_model);
+    if (tm == NULL)
+        refuse(r, "this LLVM has no such target", message);
+    return tm;
 }
 
-static bool verify(Ctx *cx, Ir *ir)
+static bool verify(LLVMModuleRef m, Refusal *r)
 {
     char *message = NULL;
-    if (LLVMVerifyModule(ir->m, LLVMReturnStatusAction, &message))
-        return refuse(cx, "the module is malformed", message);
+    if (LLVMVerifyModule(m, LLVMReturnStatusAction, &message))
+        return refuse(r, "the module is malformed", message);
     LLVMDisposeMessage(message);
     return true;
 }
 
-/* The code is built in its final form; slots become registers here. */
-static bool optimise(Ctx *cx, Ir *ir, LLVMTargetMachineRef tm)
+static bool optimise(LLVMModuleRef m, LLVMTargetMachineRef tm, Refusal *r)
 {
     LLVMPassBuilderOptionsRef o = LLVMCreatePassBuilderOptions();
-    LLVMErrorRef e =
-        LLVMRunPasses(ir->m, "globaldce,function(mem2reg,early-cse,loop-mssa(licm))", tm, o);
+    LLVMErrorRef e = LLVMRunPasses(m, passes, tm, o);
     LLVMDisposePassBuilderOptions(o);
     if (e == NULL)
         return true;
     char *text = LLVMGetErrorMessage(e);
-    diag_error(cx, E0702, NO_SPAN, "passes: %s", text);
+    refuse(r, "passes", LLVMCreateMessage(text));
     LLVMDisposeErrorMessage(text);
     return false;
 }
 
-static unsigned char *emit(Ctx *cx, Ir *ir, LLVMTargetMachineRef tm, LLVMCodeGenFileType kind,
-                           Arena *arena, size_t *n)
+bool object_prepare(LLVMModuleRef m, const Machine *mach, LLVMTargetMachineRef tm, Refusal *r)
+{
+    LLVMTargetDataRef layout = LLVMCreateTargetDataLayout(tm);
+    LLVMSetModuleDataLayout(m, layout);
+    LLVMDisposeTargetData(layout);
+    LLVMSetTarget(m, mach->triple);
+    return verify(m, r) && optimise(m, tm, r);
+}
+
+LLVMMemoryBufferRef object_code(LLVMModuleRef m, LLVMTargetMachineRef tm, LLVMCodeGenFileType kind,
+                                Refusal *r)
 {
     char *message = NULL;
     LLVMMemoryBufferRef buffer;
-    if (LLVMTargetMachineEmitToMemoryBuffer(tm, ir->m, kind, &message, &buffer)) {
-        refuse(cx, "the object can't be written", message);
+    if (!LLVMTargetMachineEmitToMemoryBuffer(tm, m, kind, &message, &buffer))
+        return buffer;
+    refuse(r, "the object can't be written", message);
+    return NULL;
+}
+
+/* ---- a module as it is ------------------------------------------------------------------ */
+
+bool object_refuse(Ctx *cx, Refusal *r)
+{
+    diag_error(cx, E0702, NO_SPAN, "%s: %s", r->what,
+               r->message != NULL ? r->message : "no reason given");
+    if (r->message != NULL)
+        LLVMDisposeMessage(r->message);
+    r->message = NULL;
+    return false;
+}
+
+static unsigned char *emit(LLVMModuleRef m, LLVMTargetMachineRef tm, LLVMCodeGenFileType kind,
+                           Arena *arena, size_t *n, Refusal *r)
+{
+    LLVMMemoryBufferRef buffer = object_code(m, tm, kind, r);
+    if (buffer == NULL)
         return NULL;
-    }
     *n = LLVMGetBufferSize(buffer);
     unsigned char *bytes = arena_alloc(arena, *n + 1);
     memcpy(bytes, LLVMGetBufferStart(buffer), *n);
@@ -80,44 +128,38 @@ static unsigned char *emit(Ctx *cx, Ir *ir, LLVMTargetMachineRef tm, LLVMCodeGen
     return bytes;
 }
 
-static bool emit_all(Ctx *cx, Ir *ir, LLVMTargetMachineRef tm, const TargetOptions *o, Arena *arena,
-                     ObjectFile *out)
+static bool emit_texts(Ir *ir, LLVMTargetMachineRef tm, const TargetOptions *o, Arena *arena,
+                       ObjectFile *out, Refusal *r)
 {
-    LLVMTargetDataRef layout = LLVMCreateTargetDataLayout(tm);
-    LLVMSetModuleDataLayout(ir->m, layout);
-    LLVMDisposeTargetData(layout);
-    LLVMSetTarget(ir->m, ir->mach->triple);
-    if (!verify(cx, ir) || !optimise(cx, ir, tm))
-        return false;
     if (o->want_ir) {
         char *text = LLVMPrintModuleToString(ir->m);
         out->ir = arena_strdup(arena, text);
         LLVMDisposeMessage(text);
     }
     if (o->want_asm) { /* of a copy: emission changes the module */
-        LLVMModuleRef kept = ir->m;
-        ir->m = LLVMCloneModule(kept);
+        LLVMModuleRef copy = LLVMCloneModule(ir->m);
         size_t n;
-        out->assembly = (const char *)emit(cx, ir, tm, LLVMAssemblyFile, arena, &n);
-        LLVMDisposeModule(ir->m);
-        ir->m = kept;
+        out->assembly = (const char *)emit(copy, tm, LLVMAssemblyFile, arena, &n, r);
+        LLVMDisposeModule(copy);
         if (out->assembly == NULL)
             return false;
     }
-    out->bytes = emit(cx, ir, tm, LLVMObjectFile, arena, &out->n_bytes);
-    return out->bytes != NULL;
+    return true;
 }
 
-bool object_emit(Ctx *cx, Ir *ir, const TargetOptions *o, Arena *arena, ObjectFile *out)
+bool object_emit(Ctx *cx, Ir *ir, const TargetOptions *o, bool code, Arena *arena, ObjectFile *out)
 {
-    char *message = NULL;
-    LLVMTargetMachineRef tm = open_machine(ir->mach, &message);
-    if (tm == NULL)
-        return refuse(cx, "this LLVM has no such target", message);
-    bool ok = emit_all(cx, ir, tm, o, arena, out);
-    LLVMDisposeTargetMachine(tm);
-    out->cpu = arena_printf(arena, "cpu:%s", ir->mach->cpu);
-    return ok;
+    Refusal r = {0};
+    LLVMTargetMachineRef tm = object_machine(ir->mach, false, &r);
+    bool ok = tm != NULL && object_prepare(ir->m, ir->mach, tm, &r) &&
+              emit_texts(ir, tm, o, arena, out, &r);
+    if (ok && code) {
+        out->bytes = emit(ir->m, tm, LLVMObjectFile, arena, &out->n_bytes, &r);
+        ok = out->bytes != NULL;
+    }
+    if (tm != NULL)
+        LLVMDisposeTargetMachine(tm);
+    return ok || object_refuse(cx, &r);
 }
 
 bool cpu_emit_kernels(Ctx *cx, const TargetOptions *o, Kernel *const *k, int n, Arena *arena,
@@ -136,7 +178,7 @@ bool cpu_emit_kernels(Ctx *cx, const TargetOptions *o, Kernel *const *k, int n, 
                                   : emit_contraction(&ir, x, name, arena);
         LLVMSetLinkage(fn[i].fn, LLVMExternalLinkage);
     }
-    bool ok = object_emit(cx, &ir, o, arena, out);
+    bool ok = object_emit(cx, &ir, o, true, arena, out);
     ir_close(&ir);
     return ok;
 }

@@ -152,6 +152,7 @@ static Lv missing_x86(Ir *ir)
 static void define_feature_name(Ir *ir)
 {
     Lv fn = begin(ir, "gradc.feature_name");
+    ir_attribute(ir, fn, SUPPORT_QUICK, "");
     Lv name = ir_string(ir, "?");
     for (int f = 0; f < N_FEATURES; f++) {
         if (!machine_has(ir->mach, (Feature)f))
@@ -169,7 +170,7 @@ void platform_define(Ir *ir)
         define_fp_x86(ir);
     else
         define_fp_arm(ir);
-    begin(ir, "gradc.cpu_missing");
+    ir_attribute(ir, begin(ir, "gradc.cpu_missing"), SUPPORT_QUICK, "");
     LLVMBuildRet(ir->b, x86 && ir->mach->need != 0 ? missing_x86(ir) : ir_int32(ir, 0));
     define_feature_name(ir);
 }

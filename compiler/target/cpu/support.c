@@ -119,3 +119,53 @@ Lv support_fn(Ir *ir, const char *name)
 {
     return LLVMGetNamedFunction(ir->m, name);
 }
+
+/* ---- what no step waits for ------------------------------------------------------------ */
+
+static bool is_quick(Lv fn)
+{
+    const LLVMAttributeIndex function = UINT32_MAX;
+    return LLVMGetStringAttributeAtIndex(fn, function, SUPPORT_QUICK, strlen(SUPPORT_QUICK)) !=
+           NULL;
+}
+
+static bool is_called_quickly(Lv fn)
+{
+    for (LLVMUseRef u = LLVMGetFirstUse(fn); u != NULL; u = LLVMGetNextUse(u)) {
+        Lv user = LLVMGetUser(u);
+        if (LLVMIsAInstruction(user) != NULL &&
+            is_quick(LLVMGetBasicBlockParent(LLVMGetInstructionParent(user))))
+            return true;
+    }
+    return false;
+}
+
+/* Functions that are quick, or those that are not, are of another module. */
+static void declare(LLVMModuleRef m, bool quick)
+{
+    for (Lv fn = LLVMGetFirstFunction(m); fn != NULL; fn = LLVMGetNextFunction(fn))
+        if (is_quick(fn) == quick && LLVMGetIntrinsicID(fn) == 0) {
+            ir_in_object(fn);
+            if (!LLVMIsDeclaration(fn))
+                LLVMSetLinkage(fn, LLVMAvailableExternallyLinkage);
+        }
+}
+
+/* Those that stay are called by the other module. */
+LLVMModuleRef support_split(Ir *ir)
+{
+    LLVMModuleRef quick = LLVMCloneModule(ir->m);
+    declare(quick, false);
+    for (Lv fn = LLVMGetFirstFunction(quick); fn != NULL; fn = LLVMGetNextFunction(fn))
+        if (is_quick(fn))
+            ir_in_object(fn);
+    declare(ir->m, true);
+    return quick;
+}
+
+void support_show(Ir *ir)
+{
+    for (Lv fn = LLVMGetFirstFunction(ir->m); fn != NULL; fn = LLVMGetNextFunction(fn))
+        if (!is_quick(fn) && LLVMGetIntrinsicID(fn) == 0 && is_called_quickly(fn))
+            ir_in_object(fn);
+}

@@ -19,6 +19,9 @@ enum {
     HANDLE_TEXT = 64
 };
 
+/* Attribute of functions that no step waits for. */
+#define SUPPORT_QUICK "gradc-quick"
+
 /* Two halves of one text. */
 extern const char support_text[], support_calls[];
 
@@ -32,6 +35,10 @@ typedef struct SupportConstants {
 /* Opens a module that begins as the text.   fails: false, after a report. */
 bool support_open(Ctx *cx, Ir *ir, const Machine *mach, Arena *arena, const SupportConstants *k);
 Lv support_fn(Ir *ir, const char *name);
+/* Splits the text, as it is now: gives the module of what no step waits for, whose functions are
+ * declared in ir->m from now on. When ir->m is complete, what that module calls is shown to it. */
+LLVMModuleRef support_split(Ir *ir);
+void support_show(Ir *ir);
 
 /* platform.c: what differs between machines: gradc.fp_set, gradc.fp_restore,
  * gradc.cpu_missing, gradc.feature_name. */

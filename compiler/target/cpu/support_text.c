@@ -1,7 +1,7 @@
 /* Checks, messages and copies of every object, as LLVM text. */
 #include "support.h"
 
-/* $WORDS are replaced by constants. Tables:
+/* $WORDS are replaced by constants. #1 is of what no step waits for. Tables:
  *   %In    name, elements an entry reads, elements of a row (0: no rows), bytes of an
  *          element, lo, hi (lo = hi: no range), offset of the staged copy or -1
  *   %Out   name, offset, bytes, 1 if the entry gives it
@@ -13,6 +13,7 @@ const char support_text[] =
     "%Out = type { ptr, i64, i64, i64 }\n"
     "%Cell = type { ptr, i64, i64, i64, i64, i64 }\n"
     "%Sus = type { ptr, i64, i64, i64, i64 }\n"
+    "attributes #1 = { nounwind \"" SUPPORT_QUICK "\" }\n"
     "%Job = type { ptr, ptr, ptr, i64, i64 }\n"
     "declare i64 @gradc.fp_set()\n"
     "declare void @gradc.fp_restore(i64)\n"
@@ -28,7 +29,7 @@ const char support_text[] =
     "  ret void\n"
     "}\n"
     "\n"
-    "define void @gradc.say(ptr %g, ptr %s) nounwind {\n"
+    "define void @gradc.say(ptr %g, ptr %s) #1 {\n"
     "entry:\n"
     "  %np = getelementptr i8, ptr %g, i64 48\n"
     "  %n0 = load i64, ptr %np\n"
@@ -55,7 +56,7 @@ const char support_text[] =
     "  ret void\n"
     "}\n"
     "\n"
-    "define void @gradc.say_int(ptr %g, i64 %v) nounwind {\n"
+    "define void @gradc.say_int(ptr %g, i64 %v) #1 {\n"
     "entry:\n"
     "  %buf = alloca [24 x i8]\n"
     "  %last = getelementptr i8, ptr %buf, i64 23\n"
@@ -241,7 +242,7 @@ const char support_text[] =
     "  ret i64 %v\n"
     "}\n"
     "\n"
-    "define i32 @gradc.refuse(ptr %g, ptr %a, ptr %name, ptr %b) nounwind {\n"
+    "define i32 @gradc.refuse(ptr %g, ptr %a, ptr %name, ptr %b) #1 {\n"
     "  call void @gradc.say(ptr %g, ptr %a)\n"
     "  call void @gradc.say(ptr %g, ptr %name)\n"
     "  call void @gradc.say(ptr %g, ptr %b)\n"
@@ -370,7 +371,7 @@ const char support_text[] =
     "}\n"
     "\n"
     "; where nothing counts the valid rows: all of them, or a message\n"
-    "define i32 @gradc.whole(ptr %g, i64 %rows, i64 %full) nounwind {\n"
+    "define i32 @gradc.whole(ptr %g, i64 %rows, i64 %full) #1 {\n"
     "  %all = icmp eq i64 %rows, %full\n"
     "  br i1 %all, label %ok, label %short\n"
     "short:\n"
@@ -507,7 +508,7 @@ const char support_text[] =
     "}\n"
     "\n"
     "; says which of the suspects is not finite, and where; false: none of them\n"
-    "define i1 @gradc.blame(ptr %g, ptr %t, i64 %n) nounwind {\n"
+    "define i1 @gradc.blame(ptr %g, ptr %t, i64 %n) #1 {\n"
     "entry:\n"
     "  br label %test\n"
     "test:\n"
