@@ -4,6 +4,8 @@
 #include "cpu/foreign.h"
 #include "cpu/shapes.h"
 
+enum { MOST = 16 }; /* kernels */
+
 static Arena arena;
 
 static int list(Kernel **k)
@@ -16,6 +18,9 @@ static int list(Kernel **k)
         {1, 1, 500, 300, 0, 0},
         {2, 33, 65, 70, TRANSPOSE_A | PROLOGUE, 20},
     };
+    /* Rows of a window: of some lines, of a line's pieces; 27 places of one at a time. */
+    static const Conv many[] = {
+        {2, 32, 64, 13, 3, 1, 0, 1}, {2, 32, 32, 30, 3, 1, 1, 1}, {1, 16, 16, 32, 3, 1, 1, 1}};
     int n = 0;
     for (int i = 0; i < 5; i++)
         k[n++] = make_matmul(&arena, F32, &m[i]);
@@ -25,13 +30,17 @@ static int list(Kernel **k)
     k[n++] = make_conv_data(&arena, &conv);
     k[n++] = make_conv_weight(&arena, &conv, 0);
     k[n++] = make_conv_weight(&arena, &stride, 100);
+    k[n++] = make_conv_forward(&arena, &many[0], false);
+    k[n++] = make_conv_data(&arena, &many[1]);
+    for (int i = 0; i < 3; i++)
+        k[n++] = make_conv_weight(&arena, &many[i], 0);
     return n;
 }
 
 static const char *assembly(Ctx *cx, const char *cpu, const char *triple)
 {
-    Kernel *k[16];
-    KernelFn fn[16];
+    Kernel *k[MOST];
+    KernelFn fn[MOST];
     ObjectFile object = {0};
     TargetOptions o = {.cpu = cpu, .triple = triple, .want_asm = true};
     ck_assert(cpu_emit_kernels(cx, &o, k, list(k), &cx->perm, fn, &object));
@@ -69,12 +78,13 @@ static void check_assembly(const char *cpu, const char *triple, const char *wide
     ctx_init(&cx);
     const char *text = assembly(&cx, cpu, triple);
     bool tile = false;
-    int tiles = 0, used = 0;
+    int tiles = 0, windows = 0, used = 0;
     for (const char *p = text; *p != 0; p += strcspn(p, "\n") + (p[strcspn(p, "\n")] != 0)) {
         size_t n = strcspn(p, "\n");
         if (!isspace((unsigned char)*p) && n > 0 && p[0] != '.' && p[0] != '#') {
             tile = strncmp(p, "gradc.tile", 10) == 0;
             tiles += tile;
+            windows += tile && strstr(p, ".window") != NULL && strstr(p, ".window") < p + n;
         }
         const char *i = instruction(p, n);
         ck_assert_msg(!is_division(i), "%s: %s", cpu, i);
@@ -84,6 +94,7 @@ static void check_assembly(const char *cpu, const char *triple, const char *wide
         used += tile && strstr(i, wide) != NULL;
     }
     ck_assert_msg(tiles >= 5 && used > 10, "%s: %d tiles, %d of %s", cpu, tiles, used, wide);
+    ck_assert_msg(windows >= 3, "%s: %d tiles of windows", cpu, windows);
     ctx_free(&cx);
     arena_free(&arena);
 }
@@ -103,9 +114,9 @@ START_TEST(arm_bits)
 {
     if (!has_arm("aarch64 contractions"))
         return;
-    Kernel *k[16];
-    KMem data[16][64];
-    Buffers memory[16];
+    Kernel *k[MOST];
+    KMem data[MOST][64];
+    Buffers memory[MOST];
     int n = list(k);
     for (int i = 0; i < n; i++) {
         memory[i] = memory_new(k[i], 11 + (uint64_t)i);
@@ -125,7 +136,7 @@ START_TEST(avx512_bits)
         printf("skipped: AVX-512 kernels: this processor has none\n");
         return;
     }
-    Kernel *k[16];
+    Kernel *k[MOST];
     int n = list(k);
     TargetOptions o = {.cpu = "x86-64-v4"};
     check_kernels(&o, k, n);

@@ -105,6 +105,35 @@ static void add_direct(Kernels *s)
     }
 }
 
+/* Many output channels, which then lie along the lanes: rows of tiles that are pieces of a line,
+ * whole lines or pictures, read in place or staged some lines at a time; places of a window in
+ * lines and in channels; blocks and leaves of k that begin within a line. */
+static void add_windows(Kernels *s)
+{
+    static const Conv conv[] = {
+        {3, 8, 32, 26, 3, 1, 0, 1},  {2, 33, 64, 13, 3, 1, 1, 1}, {2, 7, 48, 31, 3, 2, 1, 1},
+        {2, 5, 17, 29, 5, 1, 2, 1},  {9, 6, 16, 10, 5, 1, 0, 1},  {3, 10, 40, 23, 3, 1, 2, 2},
+        {70, 4, 32, 4, 3, 1, 1, 1},  {2, 3, 64, 40, 7, 2, 3, 1},  {3, 19, 31, 8, 3, 2, 0, 1},
+        {1, 90, 128, 9, 3, 1, 1, 1}, {2, 16, 16, 61, 3, 1, 1, 1}, {5, 2, 130, 7, 2, 1, 0, 1},
+        {2, 2, 32, 97, 1, 2, 0, 1},  {1, 2, 16, 150, 3, 1, 0, 1},
+    };
+    for (int i = 0; i < 14; i++) {
+        add(s, make_conv_forward(&arena, &conv[i], i % 4 == 3));
+        if (conv[i].pad > 0)
+            add(s, make_conv_chain(&arena, &conv[i]));
+        if (conv[i].stride == 1)
+            add(s, make_conv_data(&arena, &conv[i]));
+        static const int64_t leaf[] = {0, 160, 512, 77};
+        for (int l = i % 2; l < 4; l += 2)
+            add(s, make_conv_weight(&arena, &conv[i], leaf[l]));
+    }
+    /* A table of one picture's places: all of them would be too many. */
+    Conv large = {5, 2, 32, 62, 3, 1, 0, 1};
+    add(s, make_conv_weight(&arena, &large, 3600));
+    large.pad = 1;
+    add(s, make_conv_weight(&arena, &large, 3844 / 4));
+}
+
 /* Pictures so narrow that a vector reaches over several lines of them, and over pictures. */
 static void add_narrow(Kernels *s)
 {
@@ -172,6 +201,16 @@ START_TEST(direct)
 }
 END_TEST
 
+START_TEST(windows)
+{
+    check_all("native", add_windows);
+#if defined(__x86_64__)
+    if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"))
+        check_all("x86-64-v3", add_windows);
+#endif
+}
+END_TEST
+
 START_TEST(depthwise)
 {
     check_all("native", add_depthwise);
@@ -202,6 +241,7 @@ Suite *suite_cpu_contract(void)
     tcase_add_test(t, convolutions);
     tcase_add_test(t, staged);
     tcase_add_test(t, direct);
+    tcase_add_test(t, windows);
     tcase_add_test(t, narrow);
     tcase_add_test(t, depthwise);
     suite_add_tcase(s, t);

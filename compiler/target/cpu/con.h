@@ -60,9 +60,10 @@ typedef struct Slide {
 /* Rows of a side's values by place, computed once, that panels are then copied from. A
  * row is all places x of one (other free indices, y); the rows are numbered through. */
 typedef struct Stage {
-    bool along_k; /* vectors of a panel lie along k, transposed in registers */
-    int step;     /* places from one lane to the next: 1 or 2 */
-    int pairs;    /* sliding indices: x, then y */
+    bool elements; /* what reads them takes one element at a time */
+    bool along_k;  /* vectors of a panel lie along k, transposed in registers */
+    int step;      /* places from one lane to the next: 1 or 2 */
+    int pairs;     /* sliding indices: x, then y */
     Slide x, y;
     int64_t n_rows;       /* all there are */
     int64_t rows, blocks; /* staged at a time: rows, of each of so many other k */
@@ -75,7 +76,8 @@ typedef struct Stage {
 typedef struct Side {
     Val from, to, value;
     Walk free, k;
-    bool plain; /* one load, regular in both indices: element at base + r*rs + k*ks */
+    bool regular; /* one load within its bounds: its places are affine in all digits */
+    bool plain;   /* ... and in both flat indices: element at base + r*rs + k*ks */
     int32_t access;
     int64_t rs, ks;
     bool in_place;
@@ -100,6 +102,16 @@ typedef struct Lanes {
     int64_t a_at, b_at, o_at, s_at, t_at; /* offsets in lane scratch */
 } Lanes;
 
+/* Rows that are read where they lie, one element at a time (con_window.c). */
+typedef struct Window {
+    bool is, staged;         /* staged: else in the operand itself */
+    bool cols_once;          /* all panels of columns are packed before the first block */
+    int64_t inner;           /* rows of all of the faster digits: panels are whole so many, ... */
+    int64_t segment, pieces; /* ... cut from segments of rows, in so many panels each */
+    int64_t free_step[K_MAX_DIMS], k_step[K_MAX_DIMS]; /* elements, by digit of the walks */
+    int64_t table; /* k's that the table of distances has: a block of k lies within so many */
+} Window;
+
 typedef struct ConPlan {
     const Kernel *k; /* batch indices moved into n or m where an operand ignores them */
     const Machine *mach;
@@ -111,16 +123,19 @@ typedef struct ConPlan {
     Walk out_rows, out_cols;
     int64_t n_rows, n_cols, n_k, n_batch;
     KReach row_reach, col_reach, k_reach;
-    /* Rows fall into panels of `height` + 1 (the first `taller` ones) and `height`. */
+    /* Rows fall into panels of `height` + 1 (the first `taller` ones) and `height`; of a window,
+     * those of each segment do, and they are counted in `inner` rows. */
     int64_t row_panels, height, taller, col_panels;
-    int64_t leaf, kc;  /* k falls into leaves, those into blocks of kc */
-    int64_t mc, nc;    /* panels of a block of rows, of columns */
-    bool split_cols;   /* threads share panels of columns, else of rows */
-    bool direct;       /* columns are read where they are staged: */
-    int64_t line;      /* ... n_cols counts lines of so many, ... */
-    int64_t padded;    /* ... which take so many each */
+    int64_t leaf, kc; /* k falls into leaves, those into blocks of kc */
+    int64_t mc, nc;   /* panels of a block of rows, of columns */
+    bool split_cols;  /* threads share panels of columns, else of rows */
+    bool direct;      /* columns are read where they are staged: */
+    int64_t line;     /* ... n_cols counts lines of so many, ... */
+    int64_t padded;   /* ... which take so many each */
+    Window window;
+    bool turned;       /* the epilogue's lanes lie along the tile's rows */
     bool sums, chains; /* per-tile storage of sums of leaves; of unfinished chains */
-    int64_t a_at, b_at, t_at, s_at, scratch; /* offsets in lane scratch */
+    int64_t a_at, b_at, t_at, s_at, turn_at, scratch; /* offsets in lane scratch */
     int64_t n_units;
     double cycles;
     Lanes *lanes; /* or NULL: tiles */
@@ -179,15 +194,53 @@ void con_transpose(Con *c, Lv *x, int n);
 void con_pack(Con *c, Side *s, int width, Lv r0, Lv count, Lv k0, Lv kn, Lv dst);
 /* Address of element (r, k) of a plain side. */
 Lv con_address(Con *c, Side *s, Lv r, Lv k);
+/* con_window.c, for a plan: cuts rows into panels of at most so many; false: no window. */
+bool con_window_rows(ConPlan *p, int most);
+/* ... blocks of k; false: they would be too short. */
+bool con_window_k(ConPlan *p);
+/* ... where rows are read, and what that costs; false: they are better packed. */
+bool con_window_source(ConPlan *p);
+void con_window_blocks(ConPlan *p); /* ... blocks of rows */
+/* ... elements from a panel's first row to row `row` of it. */
+int64_t con_window_row(const ConPlan *p, int row);
+/* ... for a block: where row 0 is at the first k of k0's table, the table's entry of k0. */
+Lv con_window_base(Con *c, Lv row0, Lv rows, Lv k0, Lv kn);
+Lv con_window_table(Con *c, Lv k0);
+Lv con_window_at(Con *c, Lv base, Lv row0); /* ... the same of row0 */
+/* con_stage_plan.c: rows that a panel of `width` needs at most; staging for a window. */
+int64_t con_stage_reach(const Stage *g, int64_t width);
+bool con_stage_window_plan(const ConPlan *p, Side *s, int width);
+void con_stage_bytes(const ConPlan *p, Stage *g); /* ... of so many rows */
+/* con_stage.c: stages what the free indices [first, last] need of these k; gives where row
+ * *from, the first that is staged, would be for block 0 of the other k. */
+Lv con_stage_window(Con *c, Side *s, Lv first, Lv last, Lv k0, Lv kn, Lv *from);
+Lv con_table(Con *c, Lv *at, int64_t n); /* a constant of i32s */
 /* con_tile.c: the function  void (ptr a, ptr b, ptr c, i64 k, i1 resume)  with
  * c[rows][nr] (+)= a * b, strides in elements. Of a direct plan b has the addresses of the nv
- * vectors, and a last argument, ptr, has the distance of each k from there. */
+ * vectors, and a last argument, ptr, has the distance of each k from there; of a window's plan it
+ * has the distance of each k from a. */
 Lv con_tile(Ir *ir, const ConPlan *p, int rows, int64_t a_row, int64_t a_k, int64_t b_k);
+/* con_prefetch.c: of a cache line. */
+typedef enum ConCache { CACHE_1, CACHE_2 } ConCache;
+void con_prefetch(Con *c, Lv at, ConCache cache, bool write);
+/* ... what a section loads and stores where g's indices stand, but for `index`: that many ahead. */
+void con_prefetch_section(Con *c, Val from, Val to, Val index, int64_t ahead);
 /* con_lanes_plan.c: makes p->lanes where that beats p->cycles, and the rest of p for it. */
 bool con_lanes_plan(ConPlan *p, Arena *arena);
 /* con_lanes.c: the units [begin, end). */
 void con_lanes_units(Con *c, Lv begin, Lv end);
+/* con_panel.c: first row, column of a panel, and how many it has. */
+Lv con_row_of(Con *c, Lv panel, Lv *count);
+Lv con_col_of(Con *c, Lv panel, Lv *count);
+Lv con_in_segment(Con *c, Lv row_panel); /* its place there: its height depends on that */
+/* ... the first panel that lies beyond the limit, or the end of all. */
+Lv con_row_panels_end(Con *c);
+Lv con_col_panels_end(Con *c);
 /* con_out.c: the epilogue of one tile. */
 void con_epilogue(Con *c, Lv tile, Lv row0, Lv rows, Lv col0, Lv cols);
+
+/* ... of a turned one: asks for the memory where its lines end, in each of which a tile has a few
+ * elements. */
+void con_out_ahead(Con *c, Lv row0, Lv rows, Lv col0, Lv cols);
 
 #endif

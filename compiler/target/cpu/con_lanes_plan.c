@@ -155,6 +155,6 @@ bool con_lanes_plan(ConPlan *p, Arena *arena)
     p->nv = 1;
     p->n_cols = 1;
     p->nr = 0;
-    p->direct = false;
+    p->direct = p->turned = p->window.is = false;
     return true;
 }

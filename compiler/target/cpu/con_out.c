@@ -28,6 +28,10 @@ typedef struct Out {
     Lv tile, row0, rows, col0; /* first column of the tile */
     Lv col;                    /* first column of the group, in the tile */
     int width;
+    /* The tile as lines of lanes: of rows, or, turned, of columns. */
+    const Walk *lines, *lanes;
+    int64_t pitch;   /* elements of a line */
+    int64_t n_lanes; /* all there are: if no line of a tile has fewer than a whole group's */
 } Out;
 
 /* A loop over rows; sets the rows' sub-indices. Gives the address of the row in the tile. */
@@ -36,9 +40,9 @@ static IrLoop open_rows(Con *c, const Out *o, Lv *line)
     Ir *ir = c->ir;
     Lv digit[K_MAX_DIMS];
     IrLoop l = ir_loop(ir, ir_int(ir, 0), o->rows, 1, false);
-    walk_decode(&c->p->out_rows, ir, ir_add(ir, o->row0, l.i), digit);
-    walk_set(&c->p->out_rows, &c->g, digit);
-    *line = ir_at_byte(ir, o->tile, ir_mul(ir, l.i, (int64_t)c->p->nr * c->p->es));
+    walk_decode(o->lines, ir, ir_add(ir, o->row0, l.i), digit);
+    walk_set(o->lines, &c->g, digit);
+    *line = ir_at_byte(ir, o->tile, ir_mul(ir, l.i, o->pitch * c->p->es));
     return l;
 }
 
@@ -50,8 +54,8 @@ static Lv element_at(Con *c, Lv line, Lv col)
 static void emit_lanes(Con *c, const Out *o, Lv *digit, Lv live)
 {
     Lv line;
-    gen_vector(&c->g, o->width, c->p->out_cols.lane, live);
-    walk_set(&c->p->out_cols, &c->g, digit);
+    gen_vector(&c->g, o->width, o->lanes->lane, live);
+    walk_set(o->lanes, &c->g, digit);
     IrLoop l = open_rows(c, o, &line);
     emit_section(c, element_at(c, line, o->col));
     ir_loop_end(c->ir, &l);
@@ -66,8 +70,8 @@ static void emit_each(Con *c, const Out *o, Lv count)
     gen_scalar(&c->g);
     IrLoop j = ir_loop(ir, ir_int(ir, 0), count, 1, false);
     Lv at = ir_add(ir, o->col, j.i);
-    walk_decode(&c->p->out_cols, ir, ir_add(ir, o->col0, at), digit);
-    walk_set(&c->p->out_cols, &c->g, digit);
+    walk_decode(o->lanes, ir, ir_add(ir, o->col0, at), digit);
+    walk_set(o->lanes, &c->g, digit);
     IrLoop l = open_rows(c, o, &line);
     emit_section(c, element_at(c, line, at));
     ir_loop_end(ir, &l);
@@ -78,7 +82,7 @@ static void emit_group(Con *c, const Out *of, Lv cols)
 {
     Ir *ir = c->ir;
     const ConPlan *p = c->p;
-    const Walk *w = &p->out_cols;
+    const Walk *w = of->lanes;
     Out group = *of, *o = &group;
     Lv rest = LLVMBuildSub(ir->b, cols, o->col, ""), width = ir_int(ir, o->width);
     Lv in_line, first = ir_add(ir, o->col0, o->col);
@@ -95,7 +99,7 @@ static void emit_group(Con *c, const Out *of, Lv cols)
         Lv end = ir_add(ir, digit[w->n - 1], count);
         run = ir_if(ir, LLVMBuildICmp(ir->b, LLVMIntSLE, end, ir_int(ir, w->run), ""));
     }
-    if ((p->direct ? p->line : p->n_cols) % o->width == 0 && p->col_reach != K_LIMITED) {
+    if ((p->direct ? p->line : o->n_lanes) % o->width == 0 && p->col_reach != K_LIMITED) {
         emit_lanes(c, o, digit, NULL);
     } else {
         full = ir_if(ir, LLVMBuildICmp(ir->b, LLVMIntSGE, rest, width, ""));
@@ -111,18 +115,73 @@ static void emit_group(Con *c, const Out *of, Lv cols)
     }
 }
 
+static void all_groups(Con *c, Out *o, Lv lanes)
+{
+    Ir *ir = c->ir;
+    if (o->width == o->pitch) {
+        emit_group(c, o, lanes);
+        return;
+    }
+    IrLoop g = ir_loop(ir, ir_int(ir, 0), lanes, o->width, false);
+    o->col = g.i;
+    emit_group(c, o, lanes);
+    ir_loop_end(ir, &g);
+}
+
+/* Lines of the tile's columns, from vl x vl blocks of it; what is beyond its rows is not stored. */
+static void turn(Con *c, Lv tile, Lv to, int64_t pitch)
+{
+    Ir *ir = c->ir;
+    const ConPlan *p = c->p;
+    int vl = p->vl;
+    Lt vec = ir_vec(p->type == F64 ? ir->f64 : ir->f32, vl);
+    IrLoop v = ir_loop(ir, ir_int(ir, 0), ir_int(ir, p->nv), 1, false);
+    Lv from = ir_at_byte(ir, tile, ir_mul(ir, v.i, (int64_t)vl * p->es));
+    Lv lines = ir_mul(ir, v.i, vl * pitch);
+    for (int r = 0; r < p->mr; r += vl) {
+        Lv x[64];
+        for (int i = 0; i < vl; i++)
+            x[i] = r + i < p->mr
+                       ? ir_load(ir, vec, ir_off(ir, from, (int64_t)(r + i) * p->nr * p->es), p->es)
+                       : LLVMGetPoison(vec);
+        con_transpose(c, x, vl);
+        for (int i = 0; i < vl; i++)
+            con_store_packed(c, x[i], to, ir_add(ir, lines, ir_int(ir, i * pitch + r)));
+    }
+    ir_loop_end(ir, &v);
+}
+
+void con_out_ahead(Con *c, Lv row0, Lv rows, Lv col0, Lv cols)
+{
+    Ir *ir = c->ir;
+    const ConPlan *p = c->p;
+    const KContract *con = &c->g.k->con;
+    Lv last = ir_add(ir, ir_add(ir, row0, rows), ir_int(ir, -1)), row[K_MAX_DIMS], col[K_MAX_DIMS];
+    gen_scalar(&c->g);
+    walk_decode(&p->out_rows, ir, last, row);
+    walk_set(&p->out_rows, &c->g, row);
+    IrLoop j = ir_loop(ir, ir_int(ir, 0), cols, 1, false);
+    walk_decode(&p->out_cols, ir, ir_add(ir, col0, j.i), col);
+    walk_set(&p->out_cols, &c->g, col);
+    con_prefetch_section(c, con->e_from, con->e_to, p->out_rows.lane, 0);
+    ir_loop_end(ir, &j);
+}
+
 void con_epilogue(Con *c, Lv tile, Lv row0, Lv rows, Lv col0, Lv cols)
 {
     Ir *ir = c->ir;
     const ConPlan *p = c->p;
-    bool wide = p->nv % 2 == 0 && (!p->direct || p->padded % (2 * p->vl) == 0);
-    Out o = {tile, row0, rows, col0, ir_int(ir, 0), wide ? 2 * p->vl : p->vl};
-    if (o.width == p->nr) {
-        emit_group(c, &o, cols);
+    if (p->turned) {
+        int64_t pitch = align_up(p->mr, p->vl);
+        Lv to = ir_off(ir, c->scratch, p->turn_at);
+        turn(c, tile, to, pitch);
+        Out o = {to,    col0,         cols,         row0,  ir_int(ir, 0),
+                 p->vl, &p->out_cols, &p->out_rows, pitch, p->taller == 0 ? p->mr : 1};
+        all_groups(c, &o, rows);
         return;
     }
-    IrLoop g = ir_loop(ir, ir_int(ir, 0), cols, o.width, false);
-    o.col = g.i;
-    emit_group(c, &o, cols);
-    ir_loop_end(ir, &g);
+    bool wide = p->nv % 2 == 0 && (!p->direct || p->padded % (2 * p->vl) == 0);
+    Out o = {tile,         row0,         rows,  col0,     ir_int(ir, 0), wide ? 2 * p->vl : p->vl,
+             &p->out_rows, &p->out_cols, p->nr, p->n_cols};
+    all_groups(c, &o, cols);
 }

@@ -147,13 +147,8 @@ static Lv strip_joined(Con *c, Side *s, Strip *t, KLoop *k)
 /* The next panel's elements of this k, which nothing else asks for in time. */
 static void prefetch(Con *c, int width, Lv at)
 {
-    Ir *ir = c->ir;
-    for (int64_t b = 0; b < (int64_t)width * c->p->es; b += 64) {
-        enum { READ = 0, SECOND_CACHE = 2, DATA = 1 };
-        Lv arg[] = {ir_off(ir, at, b), ir_int32(ir, READ), ir_int32(ir, SECOND_CACHE),
-                    ir_int32(ir, DATA)};
-        ir_intrinsic(ir, "llvm.prefetch", &ir->ptr, 1, arg, 4);
-    }
+    for (int64_t b = 0; b < (int64_t)width * c->p->es; b += 64)
+        con_prefetch(c, ir_off(c->ir, at, b), CACHE_2, false);
 }
 
 /* Vectors are stored whole; what they write beyond the panel's row is the next row's,

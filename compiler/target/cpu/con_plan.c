@@ -89,8 +89,8 @@ static void find_plain(const Kernel *k, Side *s, DType type)
     if (i->op != KI_LOAD || i->dtype != type)
         return;
     const KAccess *a = &k->access.at[i->aux];
-    s->plain = s->free.run == s->free.total && s->k.run == s->k.total && !indirect(k, &a->at) &&
-               within_bounds(k, a);
+    s->regular = !indirect(k, &a->at) && within_bounds(k, a);
+    s->plain = s->regular && s->free.run == s->free.total && s->k.run == s->k.total;
     s->access = i->aux;
     s->rs = s->free.lane != 0 ? con_coef(&a->at, s->free.lane) : 0;
     s->ks = s->k.lane != 0 ? con_coef(&a->at, s->k.lane) : 0;
@@ -186,7 +186,7 @@ static int most_rows(const Machine *m, int nv)
     int single = nv + 1 + spare; /* one row takes b from memory */
     if (rows < 1 && single <= m->n_vregs)
         rows = 1;
-    return rows > 14 ? 14 : rows;
+    return rows;
 }
 
 static double larger(double x, double y)
@@ -200,6 +200,8 @@ static double tile_cycles(const ConPlan *p, int64_t kc)
 {
     double unit = p->mach->fma ? 0.5 : 1.0;
     double cycles = larger(p->mr * p->nv * unit, (p->mr + p->nv) * 0.5);
+    if (p->window.is) /* distances */
+        cycles = larger(cycles, (p->mr + p->nv + 2) * 0.5);
     if (p->direct) /* vectors that lie across two lines of the cache, distances */
         return larger(larger(cycles, (p->mr + 1) * 0.5 + p->nv * 1.5), 4.4);
     if (p->nr * kc * p->es > p->mach->l1_bytes * 4 / 5)
@@ -214,11 +216,16 @@ static int64_t ceil_div(int64_t x, int64_t y)
 
 static void cut_rows(ConPlan *p)
 {
+    enum { MOST = 14 };
     int most = most_rows(p->mach, p->nv);
-    p->row_panels = ceil_div(p->n_rows, most);
+    p->row_panels = ceil_div(p->n_rows, most < MOST ? most : MOST);
     p->height = p->n_rows / p->row_panels;
     p->taller = p->n_rows % p->row_panels;
     p->mr = (int)(p->height + (p->taller > 0));
+}
+
+static void cut_cols(ConPlan *p)
+{
     p->nr = p->nv * p->vl;
     p->col_panels = ceil_div(p->n_cols, p->nr);
 }
@@ -289,6 +296,8 @@ static double plan_cycles(ConPlan *p)
     double k = (double)p->n_k, panels = (double)p->row_panels * (double)p->col_panels;
     double tile = tile_cycles(p, p->kc) * k;
     double out = p->mr * (p->nv * 3.0 + (strided_output(p) ? p->nr * 2.0 : 0));
+    if (p->turned) /* transposed, then a vector of rows for each column */
+        out = p->nr * (double)ceil_div(p->mr, p->vl) * 8;
     double blocks = (double)ceil_div(p->n_k, p->kc);
     double rest = (p->mr * p->nv * 2.0 + 20) * blocks; /* accumulators in and out */
     double cycles = panels * (tile + out + rest);
@@ -298,6 +307,8 @@ static double plan_cycles(ConPlan *p)
         cycles += 6 * k * (double)p->row_panels * larger(1, p->mr * p->es / 64.0);
     if (!p->rows.in_place)
         cycles += (double)p->n_rows * k * p->rows.pack_cycles;
+    if (p->window.is && !p->window.cols_once && p->n_rows > 1024) /* again for each block */
+        cycles += (double)p->n_rows / 1024 * (double)p->n_cols * k * p->cols.pack_cycles;
     if (!p->cols.in_place)
         cycles += (double)p->n_cols * k * p->cols.pack_cycles;
     return cycles * (double)p->n_batch;
@@ -349,6 +360,26 @@ static bool make_direct(ConPlan *p)
     return true;
 }
 
+/* Rows that a window slides over are read one element at a time. */
+static void consider_window(ConPlan *best, ConPlan p, bool swap, int nv)
+{
+    orient(&p, swap);
+    p.nv = nv;
+    if (!con_window_rows(&p, most_rows(p.mach, nv)))
+        return;
+    cut_cols(&p);
+    con_choose_pack(&p, &p.cols, p.nr);
+    choose_in_place(&p);
+    p.leaf = p.k->con.leaf > 0 && p.k->con.leaf < p.n_k ? p.k->con.leaf : p.n_k;
+    p.sums = p.leaf < p.n_k;
+    if (!con_window_k(&p) || !con_window_source(&p))
+        return;
+    p.turned = strided_output(&p);
+    p.cycles = plan_cycles(&p);
+    if (best->cycles < 0 || p.cycles < best->cycles)
+        *best = p;
+}
+
 static void consider(ConPlan *best, ConPlan p, bool swap, int nv, bool direct)
 {
     orient(&p, swap);
@@ -356,6 +387,7 @@ static void consider(ConPlan *best, ConPlan p, bool swap, int nv, bool direct)
     if (most_rows(p.mach, nv) < 1)
         return;
     cut_rows(&p);
+    cut_cols(&p);
     con_choose_pack(&p, &p.rows, p.mr);
     con_choose_pack(&p, &p.cols, p.nr);
     choose_in_place(&p);
@@ -388,6 +420,8 @@ static void cut_blocks(ConPlan *p)
         int64_t panels = at_least_1(l2 / (p->mc * p->mr * p->nr * p->es));
         p->nc = ceil_div(p->col_panels, ceil_div(p->col_panels, panels));
     }
+    if (p->window.is)
+        con_window_blocks(p);
 }
 
 static int64_t stage_at(Side *s, int64_t at)
@@ -403,11 +437,12 @@ static void lay_out(ConPlan *p)
     /* Packing stores whole vectors, up to vl rows of a panel too many. */
     int64_t slack = p->vl + 1;
     p->a_at = at;
-    if (!p->rows.in_place)
+    if (!p->rows.in_place && !p->window.is)
         at += align_up((p->mc * p->kc + slack) * p->mr * p->es + 64, 64);
     p->b_at = at;
     if (!p->direct && (!p->cols.in_place || p->n_cols % p->nr != 0))
-        at += align_up((p->kc + slack) * p->nr * p->es, 64);
+        at += align_up(((p->window.cols_once ? p->col_panels : 1) * p->kc + slack) * p->nr * p->es,
+                       64);
     at += stage_at(&p->rows, at);
     at += stage_at(&p->cols, at);
     p->t_at = at;
@@ -415,6 +450,9 @@ static void lay_out(ConPlan *p)
     p->s_at = at;
     if (p->sums)
         at += tile * tiles;
+    p->turn_at = at;
+    if (p->turned)
+        at += align_up(p->mr, p->vl) * p->nr * p->es;
     p->scratch = at;
 }
 
@@ -436,12 +474,16 @@ void con_plan(ConPlan *p, const Kernel *k, const Machine *m, Arena *arena)
         for (int v = 0; v < 7; v++)
             for (int direct = 0; direct < 2; direct++)
                 consider(p, try, swap == 1, vectors[v], direct == 1);
+    for (int swap = 0; swap < 2; swap++)
+        for (int v = 0; v < 7; v++)
+            consider_window(p, try, swap == 1, vectors[v]);
     assert(p->cycles >= 0);
     if (con_lanes_plan(p, arena))
         return;
     cut_blocks(p);
     lay_out(p);
     bool few = p->col_panels < 8 && p->row_panels > p->col_panels;
-    p->split_cols = !few && (p->col_panels >= p->row_panels || !p->cols.in_place);
+    p->split_cols =
+        !few && !p->window.cols_once && (p->col_panels >= p->row_panels || !p->cols.in_place);
     p->n_units = p->n_batch * (p->split_cols ? p->col_panels : p->row_panels);
 }

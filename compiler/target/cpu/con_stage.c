@@ -67,8 +67,9 @@ static void store_places(Con *c, const Stage *g, Lv value, Lv row, Lv x)
     }
 }
 
-/* Row `r`, for the block of other k whose indices are set. */
-static void stage_row(Con *c, Side *s, Lv r, Lv to)
+/* Row `r`, for the block of other k whose indices are set; asks for the same row of the next block,
+ * whose index is `next`. */
+static void stage_row(Con *c, Side *s, Lv r, Lv to, Val next)
 {
     Ir *ir = c->ir;
     const Stage *g = &s->stage;
@@ -84,6 +85,8 @@ static void stage_row(Con *c, Side *s, Lv r, Lv to)
     Lv live = g->x.n % c->p->vl == 0 ? NULL : LLVMBuildSub(ir->b, n, x.i, "");
     gen_vector(&c->g, c->p->vl, g->x.s == 1 ? g->x.f : g->x.d, live);
     con_set_place(c, &g->x, x.i);
+    if (next != 0) /* far from what is read now */
+        con_prefetch_section(c, s->from, s->to, next, 1);
     store_places(c, g, con_value(c, s), to, x.i);
     gen_scalar(&c->g);
     ir_loop_end(ir, &x);
@@ -106,7 +109,8 @@ static void stage_rows(Con *c, Side *s, Lv from, Lv to, Lv k0, Lv k1)
     IrLoop r = ir_loop(ir, from, to, 1, false);
     walk_set(&others, &c->g, digit);
     Lv row = LLVMBuildSub(ir->b, r.i, from, "");
-    stage_row(c, s, r.i, ir_at_byte(ir, at, ir_mul(ir, row, row_bytes)));
+    stage_row(c, s, r.i, ir_at_byte(ir, at, ir_mul(ir, row, row_bytes)),
+              others.n > 0 ? others.dim[others.n - 1] : 0);
     ir_loop_end(ir, &r);
     ir_loop_end(ir, &b);
 }
@@ -143,6 +147,16 @@ static Lv ensure(Con *c, Side *s, Lv first, Lv last, Lv k0, Lv k1)
 
 /* ---- panels -------------------------------------------------------------------------- */
 
+Lv con_table(Con *c, Lv *at, int64_t n)
+{
+    Ir *ir = c->ir;
+    Lv table = LLVMAddGlobal(ir->m, LLVMArrayType(ir->i32, (unsigned)n), "gradc.window");
+    LLVMSetInitializer(table, LLVMConstArray(ir->i32, at, (unsigned)n));
+    LLVMSetLinkage(table, LLVMPrivateLinkage);
+    LLVMSetGlobalConstant(table, 1);
+    return table;
+}
+
 /* By k: bytes from a panel's place at the window's lowest corner. */
 static Lv distances(Con *c, const Side *s)
 {
@@ -156,11 +170,7 @@ static Lv distances(Con *c, const Side *s)
         int64_t elems = (block * g->rows + y) * g->pitch + x % g->step * g->plane + x / g->step;
         at[k] = ir_int32(ir, elems * p->es);
     }
-    Lv table = LLVMAddGlobal(ir->m, LLVMArrayType(ir->i32, (unsigned)p->n_k), "gradc.window");
-    LLVMSetInitializer(table, LLVMConstArray(ir->i32, at, (unsigned)p->n_k));
-    LLVMSetLinkage(table, LLVMPrivateLinkage);
-    LLVMSetGlobalConstant(table, 1);
-    return table;
+    return con_table(c, at, p->n_k);
 }
 
 /* A vector of the panel's width: where its lanes are staged, at the lowest corner. Its lanes lie in
@@ -342,9 +352,7 @@ static void copy_transposed(Con *c, const Side *s, int width, Lv base, Lv r0, Lv
     ir_loop_end(ir, &l);
 }
 
-/* Stages what the free indices [first, last] need of these k; gives where row `from`, the first
- * of those that are staged, would be for block 0. */
-static Lv staged(Con *c, Side *s, Lv first, Lv last, Lv k0, Lv kn, Lv *from)
+Lv con_stage_window(Con *c, Side *s, Lv first, Lv last, Lv k0, Lv kn, Lv *from)
 {
     Ir *ir = c->ir;
     const Stage *g = &s->stage;
@@ -373,7 +381,8 @@ Lv con_stage_direct(Con *c, Side *s, Lv col0, Lv cols, Lv k0, Lv kn, Lv to)
     Ir *ir = c->ir;
     const ConPlan *p = c->p;
     Lv none, from, in_run, end = ir_add(ir, ir_add(ir, col0, cols), ir_int(ir, -p->vl));
-    Lv base = staged(c, s, con_line(c, col0, &none), con_line(c, end, &none), k0, kn, &from);
+    Lv base =
+        con_stage_window(c, s, con_line(c, col0, &none), con_line(c, end, &none), k0, kn, &from);
     for (int v = 0; v < p->nv; v++) {
         Lv at = ir_min(ir, ir_add(ir, col0, ir_int(ir, v * p->vl)), end); /* it must exist */
         Lv row = row_of_free(c, s, con_line(c, at, &none), &in_run);
@@ -389,7 +398,7 @@ void con_stage_pack(Con *c, Side *s, int width, Lv r0, Lv count, Lv k0, Lv kn, L
     const ConPlan *p = c->p;
     const Stage *g = &s->stage;
     Lv last = ir_add(ir, ir_add(ir, r0, count), ir_int(ir, -1)), from;
-    Lv base = staged(c, s, r0, last, k0, kn, &from);
+    Lv base = con_stage_window(c, s, r0, last, k0, kn, &from);
     if (g->along_k) {
         copy_transposed(c, s, width, base, r0, count, from, k0, kn, dst);
         return;

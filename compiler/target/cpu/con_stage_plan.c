@@ -48,15 +48,23 @@ bool con_one_names_all(const Slide *w, bool lanes)
 }
 
 /* Rows that the panel with the widest reach needs. */
-static int64_t reach(const Stage *g, int width)
+int64_t con_stage_reach(const Stage *g, int64_t width)
 {
+    width = width < 2 ? 2 : width;
     int64_t lines = (width - 2) / g->x.n_f + 2, images = (width - 2) / (g->x.n_f * g->y.n_f) + 1;
     int64_t window = llabs(g->y.t) * (g->y.n_d - 1) + 1;
     int64_t jump = window > g->y.s ? window - g->y.s : 0;
     return (lines - 1) * g->y.s + images * jump + window;
 }
 
-/* Fills in g from its first two members. */
+/* A panel's last vectors reach over their run, the last of all over the end. */
+void con_stage_bytes(const ConPlan *p, Stage *g)
+{
+    int64_t elems = g->blocks * g->pitch * g->rows + g->pitch + 2 * p->vl;
+    g->bytes = align_up(elems * p->es, 64);
+}
+
+/* Fills in g from its first members. */
 static bool stage_of(const ConPlan *p, const Side *s, int width, Stage *g)
 {
     g->y = (Slide){.n_f = 1, .n_d = 1, .s = 1, .t = 1, .n = 1};
@@ -64,7 +72,7 @@ static bool stage_of(const ConPlan *p, const Side *s, int width, Stage *g)
         return false;
     if (g->pairs == 2 && (!con_find_slide(p->k, s, 2, &g->y) || !con_one_names_all(&g->y, false)))
         return false;
-    g->step = (int)(g->along_k ? g->x.t : g->x.s);
+    g->step = g->elements ? 1 : (int)(g->along_k ? g->x.t : g->x.s);
     if (g->step < 1 || g->step > 2)
         return false;
     int64_t window = g->x.n_d * g->y.n_d, others = p->n_k / window;
@@ -74,14 +82,15 @@ static bool stage_of(const ConPlan *p, const Side *s, int width, Stage *g)
     g->blocks = g->blocks > others ? others : g->blocks;
     g->plane = align_up((g->x.n + g->step - 1) / g->step, p->vl);
     g->pitch = g->plane * g->step;
-    int64_t row = g->blocks * g->pitch * p->es, least = reach(g, width);
+    int64_t row = g->blocks * g->pitch * p->es, least = con_stage_reach(g, width);
     int64_t room = p->mach->l2_bytes / 4, most = room / row < 3 * least ? room / row : 3 * least;
+    most = g->elements ? room / row : most;
     g->rows = STAGE_BYTES / row > most ? STAGE_BYTES / row : most;
     g->rows = g->rows < least ? least : g->rows > g->n_rows ? g->n_rows : g->rows;
-    /* A panel's last vectors reach over their run, the last of all over the end. */
-    g->bytes = align_up(row * g->rows + (g->pitch + 2 * p->vl) * p->es, 64);
+    con_stage_bytes(p, g);
     bool table = p->n_k <= MAX_TABLE && others * g->rows * g->pitch * p->es < INT32_MAX;
-    return (table || g->along_k) && g->bytes <= room + room / 4 && width <= STAGE_STRIPS * p->vl;
+    return (table || g->along_k || g->elements) && g->bytes <= room + room / 4 &&
+           width <= STAGE_STRIPS * p->vl;
 }
 
 /* That a vector may reach into. */
@@ -132,11 +141,11 @@ void con_stage_plan(const ConPlan *p, Side *s, int width)
     }
 }
 
-bool con_stage_direct_plan(const ConPlan *p, Side *s, int width)
+static bool stage_uncopied(const ConPlan *p, Side *s, int width, bool elements)
 {
     bool found = false;
     for (int pairs = 1; pairs <= 2 && p->n_k > 0; pairs++) {
-        Stage g = {.pairs = pairs};
+        Stage g = {.elements = elements, .pairs = pairs};
         double cycles = stage_of(p, s, width, &g) ? value_cycles(p, s, &g) : -1;
         if (cycles < 0 || (found && cycles >= s->pack_cycles))
             continue;
@@ -146,4 +155,14 @@ bool con_stage_direct_plan(const ConPlan *p, Side *s, int width)
         s->stage = g;
     }
     return found;
+}
+
+bool con_stage_direct_plan(const ConPlan *p, Side *s, int width)
+{
+    return stage_uncopied(p, s, width, false);
+}
+
+bool con_stage_window_plan(const ConPlan *p, Side *s, int width)
+{
+    return stage_uncopied(p, s, width, true);
 }

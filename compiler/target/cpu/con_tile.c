@@ -8,6 +8,7 @@ typedef struct Tile {
     int64_t a_row, a_k, b_k;
     Lt vec;
     Lv a, b, c;  /* direct: b is the table, ... */
+    Lv table;    /* of a window */
     Lv base[16]; /* ... and these are the vectors' addresses */
     Lv acc[32][16];
 } Tile;
@@ -54,15 +55,18 @@ static void load_columns(Tile *t, Lv b, Lv *row)
 }
 
 /* One k: nv vectors of b, and each row's element of a in all lanes. */
-static void step(Tile *t, Lv a, Lv b)
+static void step(Tile *t, Lv a, Lv b, Lv table)
 {
     Ir *ir = t->ir;
     const ConPlan *p = t->p;
     Lv row[16];
     load_columns(t, b, row);
     Lt elem = p->type == F64 ? ir->f64 : ir->f32;
+    if (p->window.is)
+        a = ir_at_byte(ir, a, LLVMBuildSExt(ir->b, ir_load(ir, ir->i32, table, 4), ir->i64, ""));
     for (int i = 0; i < t->rows; i++) {
-        Lv x = ir_load(ir, elem, ir_off(ir, a, i * t->a_row * p->es), p->es);
+        int64_t at = p->window.is ? con_window_row(p, i) : i * t->a_row;
+        Lv x = ir_load(ir, elem, ir_off(ir, a, at * p->es), p->es);
         Lv all = ir_splat(ir, x, p->vl);
         for (int v = 0; v < p->nv; v++) {
             Lv arg[] = {all, row[v], t->acc[i][v]};
@@ -83,7 +87,8 @@ static void chain(Tile *t, Lv k)
     ir_br(ir, head);
     ir_at(ir, head);
     Lv phi[32][16], a = LLVMBuildPhi(ir->b, ir->ptr, ""), b = LLVMBuildPhi(ir->b, ir->ptr, "");
-    Lv left = LLVMBuildPhi(ir->b, ir->i64, "");
+    Lv left = LLVMBuildPhi(ir->b, ir->i64, ""), table = LLVMBuildPhi(ir->b, ir->ptr, "");
+    LLVMAddIncoming(table, &t->table, &before, 1);
     LLVMAddIncoming(a, &t->a, &before, 1);
     LLVMAddIncoming(b, &t->b, &before, 1);
     LLVMAddIncoming(left, &k, &before, 1);
@@ -93,8 +98,10 @@ static void chain(Tile *t, Lv k)
             LLVMAddIncoming(phi[i][v], &t->acc[i][v], &before, 1);
             t->acc[i][v] = phi[i][v];
         }
-    step(t, a, b);
+    step(t, a, b, table);
     int64_t b_step = t->p->direct ? 4 : t->b_k * t->p->es;
+    Lv next_table = ir_off(ir, table, 4);
+    LLVMAddIncoming(table, &next_table, &head, 1);
     Lv next_a = ir_off(ir, a, t->a_k * t->p->es), next_b = ir_off(ir, b, b_step);
     Lv next = ir_add(ir, left, ir_int(ir, -1));
     LLVMAddIncoming(a, &next_a, &head, 1);
@@ -107,14 +114,25 @@ static void chain(Tile *t, Lv k)
     ir_at(ir, after);
 }
 
+/* Of a window: the distances between the rows. */
+static const char *window_name(Ir *ir, const ConPlan *p, int rows)
+{
+    const char *name = p->window.is ? ".window" : "";
+    for (int i = 1; p->window.is && i < rows; i++)
+        name = arena_printf(ir->arena, "%s.%lld", name,
+                            (long long)(con_window_row(p, i) - con_window_row(p, i - 1)));
+    return name;
+}
+
 Lv con_tile(Ir *ir, const ConPlan *p, int rows, int64_t a_row, int64_t a_k, int64_t b_k)
 {
-    const char *name = arena_printf(ir->arena, "gradc.tile.%s.%dx%d.a%lld.%lld.%s%lld",
-                                    dtype_name(p->type), rows, p->nr, (long long)a_row,
-                                    (long long)a_k, p->direct ? "direct" : "b", (long long)b_k);
+    const char *name =
+        arena_printf(ir->arena, "gradc.tile.%s.%dx%d.a%lld.%lld.%s%lld%s", dtype_name(p->type),
+                     rows, p->nr, (long long)a_row, (long long)a_k, p->direct ? "direct" : "b",
+                     (long long)b_k, window_name(ir, p, rows));
     const Lt arg[] = {ir->ptr, ir->ptr, ir->ptr, ir->i64, ir->i1, ir->ptr};
     IrShared s;
-    if (!ir_shared_function(ir, name, ir->none, arg, p->direct ? 6 : 5, &s))
+    if (!ir_shared_function(ir, name, ir->none, arg, p->direct || p->window.is ? 6 : 5, &s))
         return s.made;
     Lv fn = ir->fn;
     ir_use_target(ir, fn);
@@ -128,6 +146,7 @@ Lv con_tile(Ir *ir, const ConPlan *p, int rows, int64_t a_row, int64_t a_k, int6
               .a = LLVMGetParam(fn, 0),
               .b = LLVMGetParam(fn, p->direct ? 5 : 1),
               .c = LLVMGetParam(fn, 2)};
+    t.table = p->window.is ? LLVMGetParam(fn, 5) : LLVMConstNull(ir->ptr);
     for (int v = 0; p->direct && v < p->nv; v++)
         t.base[v] = ir_load(ir, ir->ptr, ir_off(ir, LLVMGetParam(fn, 1), v * 8), 8);
     load_or_zero(&t, LLVMGetParam(fn, 4));

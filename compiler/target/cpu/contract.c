@@ -9,7 +9,8 @@ typedef struct Range {
 typedef struct Place {
     Lv k0, kn, resume, fold, first_leaf, last; /* i1: resume..last */
     Lv row_from, col_from;                     /* first panels of the blocks */
-    Lv table;                                  /* of a direct plan: con_stage_direct() */
+    Lv table;                                  /* of a direct plan: con_stage_direct(); ... */
+    Lv base;                                   /* of a window: con_window_base(), _table() */
 } Place;
 
 static Lv less(Con *c, Lv x, Lv y)
@@ -32,60 +33,6 @@ static int64_t tile_bytes(const ConPlan *p)
     return align_up((int64_t)p->mr * p->nr * p->es, 64);
 }
 
-/* First row of a panel, and how many it has. */
-static Lv row_of(Con *c, Lv panel, Lv *count)
-{
-    Ir *ir = c->ir;
-    const ConPlan *p = c->p;
-    Lv taller = ir_int(ir, p->taller);
-    Lv more = LLVMBuildZExt(ir->b, less(c, panel, taller), ir->i64, "");
-    *count = p->taller == 0 ? ir_int(ir, p->height) : ir_add(ir, more, ir_int(ir, p->height));
-    Lv row = ir_mul(ir, panel, p->height);
-    row = p->taller == 0 ? row : ir_add(ir, row, ir_min(ir, panel, taller));
-    if (p->row_reach == K_LIMITED)
-        *count = ir_min(ir, *count, LLVMBuildSub(ir->b, c->g.limit, row, ""));
-    return row;
-}
-
-static Lv col_of(Con *c, Lv panel, Lv *count)
-{
-    Ir *ir = c->ir;
-    Lv col = ir_mul(ir, panel, c->p->nr);
-    Lv rest = LLVMBuildSub(ir->b, ir_int(ir, c->p->n_cols), col, "");
-    *count = c->p->n_cols % c->p->nr == 0 ? ir_int(ir, c->p->nr)
-                                          : ir_min(ir, rest, ir_int(ir, c->p->nr));
-    if (c->p->col_reach == K_LIMITED)
-        *count = ir_min(ir, *count, LLVMBuildSub(ir->b, c->g.limit, col, ""));
-    return col;
-}
-
-/* The first panel that lies beyond the limit, or the end of all. */
-static Lv row_panels_end(Con *c)
-{
-    Ir *ir = c->ir;
-    const ConPlan *p = c->p;
-    Lv all = ir_int(ir, p->row_panels);
-    if (p->row_reach == K_ALL)
-        return all;
-    Lv last = ir_add(ir, ir_min(ir, c->g.limit, ir_int(ir, p->n_rows)), ir_int(ir, -1));
-    Lv small = LLVMBuildUDiv(ir->b, LLVMBuildSub(ir->b, last, ir_int(ir, p->taller), ""),
-                             ir_int(ir, p->height), "");
-    Lv tall = LLVMBuildUDiv(ir->b, last, ir_int(ir, p->height + 1), "");
-    Lv is_tall = less(c, last, ir_int(ir, p->taller * (p->height + 1)));
-    return ir_add(ir, LLVMBuildSelect(ir->b, is_tall, tall, small, ""), ir_int(ir, 1));
-}
-
-static Lv col_panels_end(Con *c)
-{
-    Ir *ir = c->ir;
-    const ConPlan *p = c->p;
-    Lv all = ir_int(ir, p->col_panels);
-    if (p->col_reach == K_ALL)
-        return all;
-    Lv up = ir_add(ir, c->g.limit, ir_int(ir, p->nr - 1));
-    return ir_min(ir, LLVMBuildUDiv(ir->b, up, ir_int(ir, p->nr), ""), all);
-}
-
 static Range within(Con *c, Range r, Lv end)
 {
     return (Range){r.from, ir_min(c->ir, r.to, end)};
@@ -102,13 +49,14 @@ static Lv sum_end(Con *c)
 static void call_tile(Con *c, int rows, bool packed_b, Lv a, Lv b, Lv t, const Place *at)
 {
     const ConPlan *p = c->p;
-    bool in_place = p->rows.in_place;
-    Lv fn = con_tile(c->ir, p, rows, in_place ? p->rows.rs : 1, in_place ? p->rows.ks : p->mr,
-                     p->direct  ? 0
-                     : packed_b ? p->nr
-                                : p->cols.ks);
+    int64_t rs = p->rows.in_place ? p->rows.rs : 1, ks = p->rows.in_place ? p->rows.ks : p->mr;
+    if (p->window.is) {
+        rows *= (int)p->window.inner;
+        rs = ks = 0; /* the tile knows */
+    }
+    Lv fn = con_tile(c->ir, p, rows, rs, ks, p->direct ? 0 : packed_b ? p->nr : p->cols.ks);
     Lv arg[] = {a, b, t, at->kn, at->resume, at->table};
-    ir_call(c->ir, fn, arg, p->direct ? 6 : 5);
+    ir_call(c->ir, fn, arg, p->direct || p->window.is ? 6 : 5);
 }
 
 /* The sum over no k at all. */
@@ -133,7 +81,7 @@ static void call_height(Con *c, bool packed_b, Lv panel, Lv a, Lv b, Lv t, const
         call_tile(c, (int)p->height, packed_b, a, b, t, at);
         return;
     }
-    IrIf f = ir_if(c->ir, less(c, panel, ir_int(c->ir, p->taller)));
+    IrIf f = ir_if(c->ir, less(c, con_in_segment(c, panel), ir_int(c->ir, p->taller)));
     call_tile(c, (int)p->height + 1, packed_b, a, b, t, at);
     ir_else(c->ir, &f);
     call_tile(c, (int)p->height, packed_b, a, b, t, at);
@@ -181,7 +129,7 @@ static void sum_tile(Con *c, bool packed_b, Lv row_panel, Lv col_panel, Lv a, Lv
         call_height(c, packed_b, row_panel, a, b, t, at);
         return;
     }
-    Lv none, row0 = row_of(c, row_panel, &none), col0 = col_of(c, col_panel, &none);
+    Lv none, row0 = con_row_of(c, row_panel, &none), col0 = con_col_of(c, col_panel, &none);
     Lv some = less(c, rows ? row0 : col0, c->g.limit);
     if (rows && cols)
         some = LLVMBuildAnd(ir->b, some, less(c, col0, c->g.limit), "");
@@ -238,10 +186,13 @@ static void emit_tile(Con *c, Lv row_panel, Lv col_panel, Lv b, bool packed_b, c
 {
     Ir *ir = c->ir;
     ConPlan *p = c->p;
-    Lv rows, cols, row0 = row_of(c, row_panel, &rows), col0 = col_of(c, col_panel, &cols);
-    Lv a =
-        p->rows.in_place ? con_address(c, &p->rows, row0, at->k0) : packed_rows(c, at, row_panel);
+    Lv rows, cols, row0 = con_row_of(c, row_panel, &rows), col0 = con_col_of(c, col_panel, &cols);
+    Lv a = p->window.is       ? con_window_at(c, at->base, row0)
+           : p->rows.in_place ? con_address(c, &p->rows, row0, at->k0)
+                              : packed_rows(c, at, row_panel);
     Lv t = tile_at(c, p->t_at, p->chains, at, row_panel, col_panel);
+    if (p->turned && !p->sums && !p->chains)
+        con_out_ahead(c, row0, rows, col0, cols);
     sum_tile(c, packed_b, row_panel, col_panel, a, b, t, at);
     Lv s = t;
     if (p->sums) {
@@ -278,11 +229,29 @@ static void pack_cols(Con *c, Lv col0, Lv cols, const Place *at, Lv to)
         ir_end_if(c->ir, &f);
 }
 
+static Lv once_packed(Con *c, Lv panel)
+{
+    const ConPlan *p = c->p;
+    return ir_at_byte(c->ir, scratch_at(c, p->b_at), ir_mul(c->ir, panel, p->kc * p->nr * p->es));
+}
+
+static void pack_all_cols(Con *c)
+{
+    Ir *ir = c->ir;
+    const ConPlan *p = c->p;
+    Place all = {.k0 = ir_int(ir, 0), .kn = ir_int(ir, p->n_k)};
+    con_stage_reset(c, &c->p->cols);
+    IrLoop l = ir_loop(ir, ir_int(ir, 0), ir_int(ir, p->col_panels), 1, false);
+    Lv cols, col0 = con_col_of(c, l.i, &cols);
+    pack_cols(c, col0, cols, &all, once_packed(c, l.i));
+    ir_loop_end(ir, &l);
+}
+
 static void column_panel(Con *c, Range rows, Lv panel, const Place *at)
 {
     Ir *ir = c->ir;
     ConPlan *p = c->p;
-    Lv cols, col0 = col_of(c, panel, &cols), packed = scratch_at(c, p->b_at);
+    Lv cols, col0 = con_col_of(c, panel, &cols), packed = scratch_at(c, p->b_at);
     if (p->direct) {
         Place staged = *at;
         Lv base = ir_slot(ir, LLVMArrayType(ir->ptr, (unsigned)p->nv), 8);
@@ -299,7 +268,9 @@ static void column_panel(Con *c, Range rows, Lv panel, const Place *at)
     if (both)
         ir_else(ir, &f);
     if (both || !p->cols.in_place) {
-        if (p->n_k > 0)
+        if (p->window.cols_once)
+            packed = once_packed(c, panel);
+        else if (p->n_k > 0)
             pack_cols(c, col0, cols, at, packed);
         rows_of_tiles(c, rows, panel, packed, true, at);
     }
@@ -307,16 +278,23 @@ static void column_panel(Con *c, Range rows, Lv panel, const Place *at)
         ir_end_if(ir, &f);
 }
 
-static void k_block(Con *c, Range rows, Range cols, const Place *at)
+static void k_block(Con *c, Range rows, Range cols, const Place *where)
 {
     Ir *ir = c->ir;
     ConPlan *p = c->p;
+    Place here = *where, *at = &here;
     con_stage_reset(c, &p->rows);
     con_stage_reset(c, &p->cols);
-    if (!p->rows.in_place && p->n_k > 0) {
-        Range some = within(c, rows, row_panels_end(c));
+    if (p->window.is) {
+        Lv count, first = con_row_of(c, rows.from, &count);
+        Lv last = con_row_of(c, ir_add(ir, rows.to, ir_int(ir, -1)), &count);
+        count = ir_add(ir, LLVMBuildSub(ir->b, last, first, ""), count);
+        at->base = con_window_base(c, first, count, at->k0, at->kn);
+        at->table = con_window_table(c, at->k0);
+    } else if (!p->rows.in_place && p->n_k > 0) {
+        Range some = within(c, rows, con_row_panels_end(c));
         IrLoop l = ir_loop(ir, some.from, some.to, 1, p->row_reach != K_ALL);
-        Lv count, row0 = row_of(c, l.i, &count);
+        Lv count, row0 = con_row_of(c, l.i, &count);
         con_pack(c, &p->rows, p->mr, row0, count, at->k0, at->kn, packed_rows(c, at, l.i));
         ir_loop_end(ir, &l);
     }
@@ -356,16 +334,34 @@ static void k_blocks(Con *c, Range rows, Range cols)
     ir_loop_end(ir, &leaf);
 }
 
+/* Blocks of rows that begin at multiples of so many panels: what is staged has room for those. */
+static void window_blocks(Con *c, Range rows, Range cols)
+{
+    Ir *ir = c->ir;
+    Lv mc = ir_int(ir, c->p->mc);
+    Lv from = LLVMBuildUDiv(ir->b, rows.from, mc, "");
+    IrLoop i = ir_loop(ir, ir_mul(ir, from, c->p->mc), rows.to, c->p->mc, false);
+    Lv begins = less(c, i.i, rows.from);
+    Range r = {LLVMBuildSelect(ir->b, begins, rows.from, i.i, ""),
+               ir_min(ir, ir_add(ir, i.i, mc), rows.to)};
+    k_blocks(c, r, cols);
+    ir_loop_end(ir, &i);
+}
+
 static void all_blocks(Con *c, Range rows, Range cols)
 {
     Ir *ir = c->ir;
     const ConPlan *p = c->p;
     IrLoop j = ir_loop(ir, cols.from, cols.to, p->nc, false);
     Range jr = {j.i, ir_min(ir, ir_add(ir, j.i, ir_int(ir, p->nc)), cols.to)};
-    IrLoop i = ir_loop(ir, rows.from, rows.to, p->mc, false);
-    Range r = {i.i, ir_min(ir, ir_add(ir, i.i, ir_int(ir, p->mc)), rows.to)};
-    k_blocks(c, r, jr);
-    ir_loop_end(ir, &i);
+    if (p->window.is) {
+        window_blocks(c, rows, jr);
+    } else {
+        IrLoop i = ir_loop(ir, rows.from, rows.to, p->mc, false);
+        Range r = {i.i, ir_min(ir, ir_add(ir, i.i, ir_int(ir, p->mc)), rows.to)};
+        k_blocks(c, r, jr);
+        ir_loop_end(ir, &i);
+    }
     ir_loop_end(ir, &j);
 }
 
@@ -375,9 +371,9 @@ static void limited_blocks(Con *c, Range rows, Range cols)
     Ir *ir = c->ir;
     const ConPlan *p = c->p;
     if (p->row_reach == K_LIMITED)
-        rows = within(c, rows, row_panels_end(c));
+        rows = within(c, rows, con_row_panels_end(c));
     if (p->col_reach == K_LIMITED)
-        cols = within(c, cols, col_panels_end(c));
+        cols = within(c, cols, con_col_panels_end(c));
     if (p->row_reach != K_LIMITED && p->col_reach != K_LIMITED) {
         all_blocks(c, rows, cols);
         return;
@@ -413,6 +409,8 @@ static void emit_units(Con *c, Lv begin, Lv end)
         c->g.value[v] = d > 0 ? LLVMBuildURem(ir->b, flat, extent, "") : flat;
         flat = d > 0 ? LLVMBuildUDiv(ir->b, flat, extent, "") : flat;
     }
+    if (p->window.cols_once)
+        pack_all_cols(c);
     Range some = {from, to};
     limited_blocks(c, p->split_cols ? all_rows : some, p->split_cols ? some : all_cols);
     Lv next = ir_add(ir, u, LLVMBuildSub(ir->b, to, from, ""));

@@ -1,0 +1,38 @@
+/* Asking for memory before it is needed. */
+#include "con.h"
+
+void con_prefetch(Con *c, Lv at, ConCache cache, bool write)
+{
+    enum { DATA = 1, NEAREST = 3 };
+    Ir *ir = c->ir;
+    Lv arg[] = {at, ir_int32(ir, write), ir_int32(ir, cache == CACHE_1 ? NEAREST : NEAREST - 1),
+                ir_int32(ir, DATA)};
+    ir_intrinsic(ir, "llvm.prefetch", &ir->ptr, 1, arg, 4);
+}
+
+/* Its address is known where indices are set, and moves with one of them. */
+static bool follows(const Kernel *k, const KAff *x, Val index)
+{
+    for (int t = 0; t < x->n; t++)
+        if (k->inst.at[x->t[t].v].op != KI_DIM)
+            return false;
+    return con_coef(x, index) != 0;
+}
+
+void con_prefetch_section(Con *c, Val from, Val to, Val index, int64_t ahead)
+{
+    Ir *ir = c->ir;
+    const Kernel *k = c->g.k;
+    for (Val v = from; v < to; v++) {
+        const KInst *i = &k->inst.at[v];
+        bool write = i->op == KI_STORE;
+        if (i->op != KI_LOAD && !write)
+            continue;
+        const KAccess *a = &k->access.at[i->aux];
+        if (!follows(k, &a->at, index))
+            continue;
+        int bytes = dtype_bytes(k->buf.at[a->buf].dtype);
+        Lv at = ir_add(ir, gen_affine(&c->g, &a->at), ir_int(ir, ahead * con_coef(&a->at, index)));
+        con_prefetch(c, ir_at_byte(ir, c->g.buf[a->buf], ir_mul(ir, at, bytes)), CACHE_1, write);
+    }
+}
