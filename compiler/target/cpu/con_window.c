@@ -27,9 +27,10 @@ bool con_window_rows(ConPlan *p, int most)
 {
     const Walk *f = &p->rows.free;
     Window *w = &p->window;
-    Slide
-        x; /* without one, what a tile has read is read by no other: better in a row, by packing */
+    Slide x;
     if (p->k->limit.is || p->n_k == 0 || !con_find_slide(p->k, &p->rows, 1, &x))
+        return false;
+    if (x.s >= llabs(x.t) * x.n_d) /* no place is met twice: better read in a row, by packing */
         return false;
     most = most > MOST_ROWS ? MOST_ROWS : most;
     int cut = f->n - 1;
