@@ -157,12 +157,12 @@ static bool is_row_read(const Build *b, const Trace *t, const Request *q)
     return true;
 }
 
-/* Is q a walk along the row, by a reduction inside of it? Only what can be computed again
- * there may be read so: a value at each element, not a reduction. */
-static bool is_walk_in_row(const Build *b, const Trace *t, const Request *q)
+/* Is q, which shows values of `from`, a walk along the row, by a reduction inside of it? Only what
+ * can be computed again there may be read so: a value at each element, not a reduction. */
+static bool is_walk_in_row(const Build *b, const Trace *t, const Request *q, Ref from)
 {
     const Type *type = type_of(b->g, q->ref);
-    OpKind kind = optab[op_of(b->g, q->ref)]->kind;
+    OpKind kind = optab[op_of(b->g, from)]->kind;
     if (q->bounded || (kind != OP_POINTWISE && kind != OP_VIEW))
         return false;
     for (int a = 0; a + 1 < type->rank; a++) {
@@ -225,10 +225,11 @@ static bool joins_rows(Build *b, Ref r, Group *gr, const Trace *t)
     }
     for (int i = 0; i < t->request.n; i++) {
         const Request *q = &t->request.at[i];
-        if (b->c->group_of[q->ref] < 0 || !b->c->stored[q->ref])
+        Ref from = memory_of(g, b->c->stored, q->ref);
+        if (b->c->group_of[from] < 0 || !b->c->stored[from])
             continue;
-        if (&b->c->group.at[b->c->group_of[q->ref]] == gr && !is_row_read(b, t, q) &&
-            !is_walk_in_row(b, t, q))
+        bool ours = &b->c->group.at[b->c->group_of[from]] == gr;
+        if (ours && !is_row_read(b, t, q) && !is_walk_in_row(b, t, q, from))
             return false;
     }
     return true;
