@@ -133,6 +133,7 @@ typedef struct ConPlan {
     int64_t line;     /* ... n_cols counts lines of so many, ... */
     int64_t padded;   /* ... which take so many each */
     Window window;
+    bool ahead;        /* what the epilogue reads and writes is asked for before each tile */
     bool turned;       /* the epilogue's lanes lie along the tile's rows */
     bool sums, chains; /* per-tile storage of sums of leaves; of unfinished chains */
     int64_t a_at, b_at, t_at, s_at, turn_at, scratch; /* offsets in lane scratch */
@@ -225,6 +226,8 @@ typedef enum ConCache { CACHE_1, CACHE_2 } ConCache;
 void con_prefetch(Con *c, Lv at, ConCache cache, bool write);
 /* ... what a section loads and stores where g's indices stand, but for `index`: that many ahead. */
 void con_prefetch_section(Con *c, Val from, Val to, Val index, int64_t ahead);
+/* ... whether what an epilogue reads and writes is. */
+bool con_asks_ahead(const ConPlan *p);
 /* con_lanes_plan.c: makes p->lanes where that beats p->cycles, and the rest of p for it. */
 bool con_lanes_plan(ConPlan *p, Arena *arena);
 /* con_lanes.c: the units [begin, end). */
@@ -239,8 +242,7 @@ Lv con_col_panels_end(Con *c);
 /* con_out.c: the epilogue of one tile. */
 void con_epilogue(Con *c, Lv tile, Lv row0, Lv rows, Lv col0, Lv cols);
 
-/* ... of a turned one: asks for the memory where its lines end, in each of which a tile has a few
- * elements. */
+/* ... before it is computed: asks for the memory that its epilogue reads and writes. */
 void con_out_ahead(Con *c, Lv row0, Lv rows, Lv col0, Lv cols);
 
 #endif

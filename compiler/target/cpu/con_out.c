@@ -151,20 +151,38 @@ static void turn(Con *c, Lv tile, Lv to, int64_t pitch)
     ir_loop_end(ir, &v);
 }
 
+/* All lines where the lanes' indices are set. */
+static void ahead_in_lines(Con *c, const Walk *lines, Val lane, Lv first, Lv n)
+{
+    Ir *ir = c->ir;
+    const KContract *con = &c->g.k->con;
+    Lv digit[K_MAX_DIMS];
+    IrLoop i = ir_loop(ir, ir_int(ir, 0), n, 1, false);
+    walk_decode(lines, ir, ir_add(ir, first, i.i), digit);
+    walk_set(lines, &c->g, digit);
+    con_prefetch_section(c, con->e_from, con->e_to, lane, 0);
+    ir_loop_end(ir, &i);
+}
+
 void con_out_ahead(Con *c, Lv row0, Lv rows, Lv col0, Lv cols)
 {
     Ir *ir = c->ir;
     const ConPlan *p = c->p;
-    const KContract *con = &c->g.k->con;
-    Lv last = ir_add(ir, ir_add(ir, row0, rows), ir_int(ir, -1)), row[K_MAX_DIMS], col[K_MAX_DIMS];
+    Lv digit[K_MAX_DIMS], none;
     gen_scalar(&c->g);
-    walk_decode(&p->out_rows, ir, last, row);
-    walk_set(&p->out_rows, &c->g, row);
-    IrLoop j = ir_loop(ir, ir_int(ir, 0), cols, 1, false);
-    walk_decode(&p->out_cols, ir, ir_add(ir, col0, j.i), col);
-    walk_set(&p->out_cols, &c->g, col);
-    con_prefetch_section(c, con->e_from, con->e_to, p->out_rows.lane, 0);
-    ir_loop_end(ir, &j);
+    if (p->turned) { /* most lines have been asked for by the tile before */
+        Lv last = ir_add(ir, ir_add(ir, row0, rows), ir_int(ir, -1));
+        walk_decode(&p->out_rows, ir, last, digit);
+        walk_set(&p->out_rows, &c->g, digit);
+        ahead_in_lines(c, &p->out_cols, p->out_rows.lane, col0, cols);
+        return;
+    }
+    IrLoop g = ir_loop(ir, ir_int(ir, 0), cols, 64 / p->es, false);
+    Lv at = ir_add(ir, col0, g.i);
+    walk_decode(&p->out_cols, ir, p->direct ? con_line(c, at, &none) : at, digit);
+    walk_set(&p->out_cols, &c->g, digit);
+    ahead_in_lines(c, &p->out_rows, p->out_cols.lane, row0, rows);
+    ir_loop_end(ir, &g);
 }
 
 void con_epilogue(Con *c, Lv tile, Lv row0, Lv rows, Lv col0, Lv cols)

@@ -482,6 +482,7 @@ void con_plan(ConPlan *p, const Kernel *k, const Machine *m, Arena *arena)
         return;
     cut_blocks(p);
     lay_out(p);
+    p->ahead = con_asks_ahead(p);
     bool few = p->col_panels < 8 && p->row_panels > p->col_panels;
     p->split_cols =
         !few && !p->window.cols_once && (p->col_panels >= p->row_panels || !p->cols.in_place);

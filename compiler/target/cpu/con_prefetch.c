@@ -19,6 +19,18 @@ static bool follows(const Kernel *k, const KAff *x, Val index)
     return con_coef(x, index) != 0;
 }
 
+/* Accesses of a section that do. */
+static int moving(const Kernel *k, Val from, Val to, Val index)
+{
+    int n = 0;
+    for (Val v = from; v < to; v++) {
+        const KInst *i = &k->inst.at[v];
+        bool access = i->op == KI_LOAD || i->op == KI_STORE;
+        n += access && follows(k, &k->access.at[i->aux].at, index);
+    }
+    return n;
+}
+
 void con_prefetch_section(Con *c, Val from, Val to, Val index, int64_t ahead)
 {
     Ir *ir = c->ir;
@@ -35,4 +47,17 @@ void con_prefetch_section(Con *c, Val from, Val to, Val index, int64_t ahead)
         Lv at = ir_add(ir, gen_affine(&c->g, &a->at), ir_int(ir, ahead * con_coef(&a->at, index)));
         con_prefetch(c, ir_at_byte(ir, c->g.buf[a->buf], ir_mul(ir, at, bytes)), CACHE_1, write);
     }
+}
+
+/* What the epilogue meets in far memory is worth an instruction for each line of the cache, where a
+ * tile takes long enough. */
+bool con_asks_ahead(const ConPlan *p)
+{
+    const KContract *c = &p->k->con;
+    Val lane = p->turned ? p->out_rows.lane : p->out_cols.lane;
+    int64_t lines = p->turned ? p->nr : p->mr * align_up(p->nr * p->es, 64) / 64;
+    int64_t n = moving(p->k, c->e_from, c->e_to, lane);
+    int64_t cycles = p->n_k * p->mr * p->nv / 2, asking = n * lines * 3 / 2;
+    bool far = n * p->n_rows * p->n_cols * p->n_batch * p->es > p->mach->l2_bytes;
+    return far && !p->sums && !p->chains && asking * 8 <= cycles;
 }

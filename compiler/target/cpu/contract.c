@@ -191,7 +191,7 @@ static void emit_tile(Con *c, Lv row_panel, Lv col_panel, Lv b, bool packed_b, c
            : p->rows.in_place ? con_address(c, &p->rows, row0, at->k0)
                               : packed_rows(c, at, row_panel);
     Lv t = tile_at(c, p->t_at, p->chains, at, row_panel, col_panel);
-    if (p->turned && !p->sums && !p->chains)
+    if (p->ahead)
         con_out_ahead(c, row0, rows, col0, cols);
     sum_tile(c, packed_b, row_panel, col_panel, a, b, t, at);
     Lv s = t;
