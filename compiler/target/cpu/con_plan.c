@@ -200,8 +200,8 @@ static double tile_cycles(const ConPlan *p, int64_t kc)
 {
     double unit = p->mach->fma ? 0.5 : 1.0;
     double cycles = larger(p->mr * p->nv * unit, (p->mr + p->nv) * 0.5);
-    if (p->window.is) /* distances */
-        cycles = larger(cycles, (p->mr + p->nv + 2) * 0.5);
+    if (p->window.is) /* distances; as many loads as multiplications are never all overlapped */
+        cycles = larger(cycles, (p->mr + p->nv + 2) * (p->nv == 1 ? 0.54 : 0.5));
     if (p->direct) /* vectors that lie across two lines of the cache, distances */
         return larger(larger(cycles, (p->mr + 1) * 0.5 + p->nv * 1.5), 4.4);
     if (p->nr * kc * p->es > p->mach->l1_bytes * 4 / 5)
@@ -309,8 +309,9 @@ static double plan_cycles(ConPlan *p)
         cycles += (double)p->n_rows * k * p->rows.pack_cycles;
     if (p->window.is && !p->window.cols_once && p->n_rows > 1024) /* again for each block */
         cycles += (double)p->n_rows / 1024 * (double)p->n_cols * k * p->cols.pack_cycles;
+    int64_t cols = p->cols.pack == PACK_K ? p->col_panels * p->nr : p->n_cols; /* padding, too */
     if (!p->cols.in_place)
-        cycles += (double)p->n_cols * k * p->cols.pack_cycles;
+        cycles += (double)cols * k * p->cols.pack_cycles;
     return cycles * (double)p->n_batch;
 }
 

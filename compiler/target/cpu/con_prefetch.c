@@ -20,13 +20,12 @@ static bool follows(const Kernel *k, const KAff *x, Val index)
 }
 
 /* Accesses of a section that do. */
-static int moving(const Kernel *k, Val from, Val to, Val index)
+static int moving(const Kernel *k, KOp op, Val from, Val to, Val index)
 {
     int n = 0;
     for (Val v = from; v < to; v++) {
         const KInst *i = &k->inst.at[v];
-        bool access = i->op == KI_LOAD || i->op == KI_STORE;
-        n += access && follows(k, &k->access.at[i->aux].at, index);
+        n += i->op == op && follows(k, &k->access.at[i->aux].at, index);
     }
     return n;
 }
@@ -50,14 +49,15 @@ void con_prefetch_section(Con *c, Val from, Val to, Val index, int64_t ahead)
 }
 
 /* What the epilogue meets in far memory is worth an instruction for each line of the cache, where a
- * tile takes long enough. */
+ * tile takes long enough. Stores alone are not waited for, but those of parts of lines. */
 bool con_asks_ahead(const ConPlan *p)
 {
     const KContract *c = &p->k->con;
     Val lane = p->turned ? p->out_rows.lane : p->out_cols.lane;
-    int64_t lines = p->turned ? p->nr : p->mr * align_up(p->nr * p->es, 64) / 64;
-    int64_t n = moving(p->k, c->e_from, c->e_to, lane);
+    int64_t lines = p->turned ? p->nr : p->mr * (align_up(p->nr * p->es, 64) / 64);
+    int loads = moving(p->k, KI_LOAD, c->e_from, c->e_to, lane);
+    int64_t n = loads + moving(p->k, KI_STORE, c->e_from, c->e_to, lane);
     int64_t cycles = p->n_k * p->mr * p->nv / 2, asking = n * lines * 3 / 2;
     bool far = n * p->n_rows * p->n_cols * p->n_batch * p->es > p->mach->l2_bytes;
-    return far && !p->sums && !p->chains && asking * 8 <= cycles;
+    return far && (loads > 0 || p->turned) && !p->sums && !p->chains && asking * 8 <= cycles;
 }
