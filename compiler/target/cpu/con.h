@@ -151,6 +151,11 @@ typedef struct Con {
     Lv scratch;
 } Con;
 
+static inline Lv con_less(const Con *c, Lv x, Lv y)
+{
+    return LLVMBuildICmp(c->ir->b, LLVMIntSLT, x, y, "");
+}
+
 enum { STAGE_STRIPS = 16, STAGE_RUNS = 6 }; /* vectors of a panel; runs that one may reach into */
 /* con_stage_plan.c: whether panels of `width`, kc of k at a time, are better copied from
  * staged rows than packed as s->pack says; if so, says PACK_STAGE. */

@@ -30,11 +30,6 @@ static Lv minus(Con *c, Lv x, Lv y)
     return LLVMBuildSub(c->ir->b, x, y, "");
 }
 
-static Lv is_less(Con *c, Lv x, Lv y)
-{
-    return LLVMBuildICmp(c->ir->b, LLVMIntSLT, x, y, "");
-}
-
 /* ---- the tile --------------------------------------------------------------------------- */
 
 enum { MAX_RESULTS = 16 };
@@ -182,7 +177,8 @@ static void call_tile(Con *c, const Terms *t, int lines, int cols, Lv line, Lv c
     Ir *ir = c->ir;
     const Lanes *l = c->p->lanes;
     int64_t vec = (int64_t)c->p->vl * c->p->es;
-    Lv from = ir_add(ir, ir_mul(ir, line, l->y.s * l->pitch * vec), ir_mul(ir, col, l->x.s * vec));
+    Lv in_line = ir_mul(ir, col, l->x.s * vec);
+    Lv from = ir_add(ir, ir_mul(ir, line, l->y.s * l->pitch * vec), in_line);
     Lv to = ir_add(ir, ir_mul(ir, line, l->x.n_f), col);
     Lv arg[] = {
         t->one,   ir_at_byte(ir, t->many, from), vector_at(c, l->o_at, to), t->lines, t->terms,
@@ -234,8 +230,8 @@ static Lv first_place(Con *c, const Piece *at)
     Ir *ir = c->ir;
     const Slide *y = &c->p->lanes->y;
     Lv last = ir_add(ir, ir_add(ir, at->term0, at->term_lines), ir_int(ir, -1));
-    Lv place =
-        ir_add(ir, ir_mul(ir, at->line0, y->s), ir_mul(ir, y->t < 0 ? last : at->term0, y->t));
+    Lv in_window = ir_mul(ir, y->t < 0 ? last : at->term0, y->t);
+    Lv place = ir_add(ir, ir_mul(ir, at->line0, y->s), in_window);
     return ir_add(ir, place, ir_int(ir, -y->lowest));
 }
 
@@ -332,7 +328,7 @@ static Lv leaf_part(Con *c, const Piece *at, Lv k0, Lv k, Lv end)
     Lv ends = LLVMBuildICmp(ir->b, LLVMIntEQ, to, leaf_end, "");
     Lv last = LLVMBuildICmp(ir->b, LLVMIntEQ, to, ir_int(ir, p->n_k), "");
     IrIf f = ir_if(ir, LLVMBuildOr(ir->b, ends, last, ""));
-    fold_sums(c, ir_mul(ir, at->lines, l->x.n_f), is_less(c, k, leaf));
+    fold_sums(c, ir_mul(ir, at->lines, l->x.n_f), con_less(c, k, leaf));
     ir_end_if(ir, &f);
     return to;
 }
@@ -346,7 +342,7 @@ static void leaf_parts(Con *c, const Piece *at, Lv k0, Lv end)
     Lv k = handed_on(ir, k0, before), next = leaf_part(c, at, k0, k, end);
     Lb here = ir_here(ir);
     LLVMAddIncoming(k, &next, &here, 1);
-    ir_cond(ir, is_less(c, next, end), head, after);
+    ir_cond(ir, con_less(c, next, end), head, after);
     ir_at(ir, after);
 }
 

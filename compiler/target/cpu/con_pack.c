@@ -371,6 +371,7 @@ Lv con_address(Con *c, Side *s, Lv r, Lv k)
     walk_set(&s->k, &c->g, zero);
     const KAccess *a = &c->g.k->access.at[s->access];
     Lv at = gen_affine(&c->g, &a->at);
-    at = ir_add(ir, at, ir_add(ir, ir_mul(ir, r, s->rs), ir_mul(ir, k, s->ks)));
+    Lv along_k = ir_mul(ir, k, s->ks), step = ir_add(ir, ir_mul(ir, r, s->rs), along_k);
+    at = ir_add(ir, at, step);
     return ir_at_byte(ir, c->g.buf[a->buf], offset(c, at));
 }

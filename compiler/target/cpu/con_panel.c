@@ -1,11 +1,6 @@
 /* Panels of rows and of columns: where they begin, how many they have, where they end. */
 #include "con.h"
 
-static Lv less(Con *c, Lv x, Lv y)
-{
-    return LLVMBuildICmp(c->ir->b, LLVMIntSLT, x, y, "");
-}
-
 Lv con_in_segment(Con *c, Lv panel)
 {
     const ConPlan *p = c->p;
@@ -20,10 +15,11 @@ static Lv row_of_window(Con *c, Lv panel, Lv *count)
     const Window *w = &p->window;
     Lv segment = LLVMBuildUDiv(ir->b, panel, ir_int(ir, w->pieces), "");
     Lv at = con_in_segment(c, panel), taller = ir_int(ir, p->taller);
-    Lv more = LLVMBuildZExt(ir->b, less(c, at, taller), ir->i64, "");
+    Lv more = LLVMBuildZExt(ir->b, con_less(c, at, taller), ir->i64, "");
     *count = ir_mul(ir, ir_add(ir, more, ir_int(ir, p->height)), w->inner);
-    Lv piece = ir_add(ir, ir_mul(ir, at, p->height), ir_min(ir, at, taller));
-    return ir_add(ir, ir_mul(ir, segment, w->segment), ir_mul(ir, piece, w->inner));
+    Lv tall = ir_min(ir, at, taller), piece = ir_add(ir, ir_mul(ir, at, p->height), tall);
+    Lv in_it = ir_mul(ir, piece, w->inner);
+    return ir_add(ir, ir_mul(ir, segment, w->segment), in_it);
 }
 
 Lv con_row_of(Con *c, Lv panel, Lv *count)
@@ -33,7 +29,7 @@ Lv con_row_of(Con *c, Lv panel, Lv *count)
     Lv taller = ir_int(ir, p->taller);
     if (p->window.is)
         return row_of_window(c, panel, count);
-    Lv more = LLVMBuildZExt(ir->b, less(c, panel, taller), ir->i64, "");
+    Lv more = LLVMBuildZExt(ir->b, con_less(c, panel, taller), ir->i64, "");
     *count = p->taller == 0 ? ir_int(ir, p->height) : ir_add(ir, more, ir_int(ir, p->height));
     Lv row = ir_mul(ir, panel, p->height);
     row = p->taller == 0 ? row : ir_add(ir, row, ir_min(ir, panel, taller));
@@ -65,7 +61,7 @@ Lv con_row_panels_end(Con *c)
     Lv small = LLVMBuildUDiv(ir->b, LLVMBuildSub(ir->b, last, ir_int(ir, p->taller), ""),
                              ir_int(ir, p->height), "");
     Lv tall = LLVMBuildUDiv(ir->b, last, ir_int(ir, p->height + 1), "");
-    Lv is_tall = less(c, last, ir_int(ir, p->taller * (p->height + 1)));
+    Lv is_tall = con_less(c, last, ir_int(ir, p->taller * (p->height + 1)));
     return ir_add(ir, LLVMBuildSelect(ir->b, is_tall, tall, small, ""), ir_int(ir, 1));
 }
 

@@ -34,7 +34,8 @@ static Lv row_of_free(Con *c, const Side *s, Lv free, Lv *in_run)
         return line;
     Lv image = LLVMBuildUDiv(ir->b, line, ir_int(ir, g->y.n_f), "");
     Lv y = LLVMBuildSub(ir->b, line, ir_mul(ir, image, g->y.n_f), "");
-    return ir_add(ir, ir_mul(ir, image, g->y.n), ir_mul(ir, y, g->y.s));
+    Lv in_image = ir_mul(ir, y, g->y.s);
+    return ir_add(ir, ir_mul(ir, image, g->y.n), in_image);
 }
 
 Val con_set_place(Con *c, const Slide *w, Lv at)
@@ -337,7 +338,8 @@ static void copy_transposed(Con *c, const Side *s, int width, Lv base, Lv r0, Lv
     IrLoop l = ir_loop(ir, first_line, end_line, 1, false);
     Lv block = LLVMBuildUDiv(ir->b, l.i, ir_int(ir, g->y.n_d), "");
     Lv y = LLVMBuildSub(ir->b, l.i, ir_mul(ir, block, g->y.n_d), "");
-    Lv row = ir_add(ir, ir_mul(ir, block, g->rows), ir_mul(ir, y, g->y.t));
+    Lv in_block = ir_mul(ir, y, g->y.t);
+    Lv row = ir_add(ir, ir_mul(ir, block, g->rows), in_block);
     row = ir_add(ir, row, ir_int(ir, -g->y.lowest));
     Lv line = ir_mul(ir, row, g->pitch), start = ir_mul(ir, l.i, g->x.n_d);
     Lv skip = LLVMBuildSub(ir->b, k0, start, ""); /* of the first line */
@@ -381,8 +383,8 @@ Lv con_stage_direct(Con *c, Side *s, Lv col0, Lv cols, Lv k0, Lv kn, Lv to)
     Ir *ir = c->ir;
     const ConPlan *p = c->p;
     Lv none, from, in_run, end = ir_add(ir, ir_add(ir, col0, cols), ir_int(ir, -p->vl));
-    Lv base =
-        con_stage_window(c, s, con_line(c, col0, &none), con_line(c, end, &none), k0, kn, &from);
+    Lv first = con_line(c, col0, &none), last = con_line(c, end, &none);
+    Lv base = con_stage_window(c, s, first, last, k0, kn, &from);
     for (int v = 0; v < p->nv; v++) {
         Lv at = ir_min(ir, ir_add(ir, col0, ir_int(ir, v * p->vl)), end); /* it must exist */
         Lv row = row_of_free(c, s, con_line(c, at, &none), &in_run);

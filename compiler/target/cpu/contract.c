@@ -13,11 +13,6 @@ typedef struct Place {
     Lv base;                                   /* of a window: con_window_base(), _table() */
 } Place;
 
-static Lv less(Con *c, Lv x, Lv y)
-{
-    return LLVMBuildICmp(c->ir->b, LLVMIntSLT, x, y, "");
-}
-
 static Lv equal(Con *c, Lv x, Lv y)
 {
     return LLVMBuildICmp(c->ir->b, LLVMIntEQ, x, y, "");
@@ -81,7 +76,7 @@ static void call_height(Con *c, bool packed_b, Lv panel, Lv a, Lv b, Lv t, const
         call_tile(c, (int)p->height, packed_b, a, b, t, at);
         return;
     }
-    IrIf f = ir_if(c->ir, less(c, con_in_segment(c, panel), ir_int(c->ir, p->taller)));
+    IrIf f = ir_if(c->ir, con_less(c, con_in_segment(c, panel), ir_int(c->ir, p->taller)));
     call_tile(c, (int)p->height + 1, packed_b, a, b, t, at);
     ir_else(c->ir, &f);
     call_tile(c, (int)p->height, packed_b, a, b, t, at);
@@ -95,7 +90,7 @@ static void zero_cols(Con *c, Lv t, Lv col0)
     const ConPlan *p = c->p;
     Lt one = p->type == F64 ? ir->f64 : ir->f32;
     Lv rest = LLVMBuildSub(ir->b, c->g.limit, col0, ""), nr = ir_int(ir, p->nr);
-    IrIf f = ir_if(ir, less(c, rest, nr));
+    IrIf f = ir_if(ir, con_less(c, rest, nr));
     IrLoop i = ir_loop(ir, ir_int(ir, 0), ir_int(ir, p->mr), 1, false);
     IrLoop j = ir_loop(ir, rest, nr, 1, false);
     Lv at = ir_add(ir, ir_mul(ir, i.i, p->nr), j.i);
@@ -130,9 +125,9 @@ static void sum_tile(Con *c, bool packed_b, Lv row_panel, Lv col_panel, Lv a, Lv
         return;
     }
     Lv none, row0 = con_row_of(c, row_panel, &none), col0 = con_col_of(c, col_panel, &none);
-    Lv some = less(c, rows ? row0 : col0, c->g.limit);
+    Lv some = con_less(c, rows ? row0 : col0, c->g.limit);
     if (rows && cols)
-        some = LLVMBuildAnd(ir->b, some, less(c, col0, c->g.limit), "");
+        some = LLVMBuildAnd(ir->b, some, con_less(c, col0, c->g.limit), "");
     IrIf f = ir_if(ir, some);
     call_height(c, packed_b, row_panel, a, b, t, at);
     if (rows)
@@ -223,7 +218,7 @@ static void pack_cols(Con *c, Lv col0, Lv cols, const Place *at, Lv to)
     IrIf f = {NULL, NULL};
     bool some = c->p->col_reach == K_ZERO;
     if (some)
-        f = ir_if(c->ir, less(c, col0, c->g.limit));
+        f = ir_if(c->ir, con_less(c, col0, c->g.limit));
     con_pack(c, &c->p->cols, c->p->nr, col0, cols, at->k0, at->kn, to);
     if (some)
         ir_end_if(c->ir, &f);
@@ -325,7 +320,7 @@ static void k_blocks(Con *c, Range rows, Range cols)
     Lv block_end = ir_min(ir, ir_add(ir, k.i, ir_int(ir, p->kc)), leaf_end);
     at.k0 = k.i;
     at.kn = LLVMBuildSub(ir->b, block_end, k.i, "");
-    at.resume = less(c, leaf.i, k.i);
+    at.resume = con_less(c, leaf.i, k.i);
     at.fold = equal(c, block_end, leaf_end);
     at.first_leaf = equal(c, leaf.i, zero);
     at.last = equal(c, block_end, end);
@@ -341,9 +336,8 @@ static void window_blocks(Con *c, Range rows, Range cols)
     Lv mc = ir_int(ir, c->p->mc);
     Lv from = LLVMBuildUDiv(ir->b, rows.from, mc, "");
     IrLoop i = ir_loop(ir, ir_mul(ir, from, c->p->mc), rows.to, c->p->mc, false);
-    Lv begins = less(c, i.i, rows.from);
-    Range r = {LLVMBuildSelect(ir->b, begins, rows.from, i.i, ""),
-               ir_min(ir, ir_add(ir, i.i, mc), rows.to)};
+    Lv begins = con_less(c, i.i, rows.from), to = ir_min(ir, ir_add(ir, i.i, mc), rows.to);
+    Range r = {LLVMBuildSelect(ir->b, begins, rows.from, i.i, ""), to};
     k_blocks(c, r, cols);
     ir_loop_end(ir, &i);
 }
@@ -378,7 +372,8 @@ static void limited_blocks(Con *c, Range rows, Range cols)
         all_blocks(c, rows, cols);
         return;
     }
-    Lv some = LLVMBuildAnd(ir->b, less(c, rows.from, rows.to), less(c, cols.from, cols.to), "");
+    Lv any_row = con_less(c, rows.from, rows.to), any_col = con_less(c, cols.from, cols.to);
+    Lv some = LLVMBuildAnd(ir->b, any_row, any_col, "");
     IrIf f = ir_if(ir, some);
     all_blocks(c, rows, cols);
     ir_end_if(ir, &f);
@@ -394,7 +389,7 @@ static void emit_units(Con *c, Lv begin, Lv end)
     Range all_rows = {ir_int(ir, 0), ir_int(ir, p->row_panels)};
     Range all_cols = {ir_int(ir, 0), ir_int(ir, p->col_panels)};
     Lb before = ir_here(ir), head = ir_block(ir, "unit"), done = ir_block(ir, "done");
-    ir_cond(ir, less(c, begin, end), head, done);
+    ir_cond(ir, con_less(c, begin, end), head, done);
     ir_at(ir, head);
     Lv u = LLVMBuildPhi(ir->b, ir->i64, "");
     LLVMAddIncoming(u, &begin, &before, 1);
@@ -416,7 +411,7 @@ static void emit_units(Con *c, Lv begin, Lv end)
     Lv next = ir_add(ir, u, LLVMBuildSub(ir->b, to, from, ""));
     Lb here = ir_here(ir);
     LLVMAddIncoming(u, &next, &here, 1);
-    ir_cond(ir, less(c, next, end), head, done);
+    ir_cond(ir, con_less(c, next, end), head, done);
     LLVMMoveBasicBlockAfter(done, here);
     ir_at(ir, done);
 }

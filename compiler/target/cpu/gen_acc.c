@@ -133,8 +133,10 @@ static Lv fold_vector(Gen *g, KOp op, DType t, Lv x)
 {
     if (t == BOOL && (op == KI_OR || op == KI_AND))
         return fold_bits(g, op, x);
-    for (int w = k_lanes(t) / 2; w > 1; w /= 2)
-        x = gen_combine(g, op, t, part(g, x, 0, w), part(g, x, w, w));
+    for (int w = k_lanes(t) / 2; w > 1; w /= 2) {
+        Lv low = part(g, x, 0, w), high = part(g, x, w, w);
+        x = gen_combine(g, op, t, low, high);
+    }
     Lv even = LLVMBuildExtractElement(g->ir->b, x, ir_int32(g->ir, 0), "");
     Lv odd = LLVMBuildExtractElement(g->ir->b, x, ir_int32(g->ir, 1), "");
     return gen_combine(g, op, t, even, odd);
