@@ -91,7 +91,7 @@ threads=1
 same plain twin -D n=1
 same plain twin -D n=2
 one=$(field apart peak)
-check "apart: $one bytes, and one memory for both would take a row more" [ "$one" -eq 57920 ]
+check "apart: $one bytes, and one memory for both would take a row more" [ "$one" -eq 57408 ]
 for name in plain used half two apart; do
     budgets "$name"
     budgets "$name" --precision bf16
