@@ -96,6 +96,9 @@ link() {
 folder() {
     rm -f "$file" && mkdir "$file"
 }
+# Only digits' own parts, so that each is written anew.
+rm -rf cache
+builds "a new cache" none
 expect=none after=all
 damage "cut short" cut_short
 damage flipped flip
