@@ -110,6 +110,31 @@ START_TEST(no_spill_no_division)
 }
 END_TEST
 
+/* Is a forward convolution computed by tiles of windows? */
+static bool has_windows(const Conv *conv)
+{
+    Ctx cx;
+    KernelFn fn[1];
+    ObjectFile object = {0};
+    TargetOptions o = {.cpu = "x86-64-v3", .triple = "x86_64-linux-gnu", .want_asm = true};
+    ctx_init(&cx);
+    Kernel *k = make_conv_forward(&arena, conv, false);
+    ck_assert(cpu_emit_kernels(&cx, &o, &k, 1, &cx.perm, fn, &object));
+    bool has = strstr(object.assembly, ".window") != NULL;
+    ctx_free(&cx);
+    arena_free(&arena);
+    return has;
+}
+
+/* A table has distances of 32 bits: channels of a gigabyte each lie too far apart. */
+START_TEST(no_window_is_too_far)
+{
+    static const Conv near = {1, 32, 64, 1024, 3, 1, 0, 1}, far = {1, 32, 64, 16384, 3, 1, 0, 1};
+    ck_assert(has_windows(&near));
+    ck_assert(!has_windows(&far));
+}
+END_TEST
+
 START_TEST(arm_bits)
 {
     if (!has_arm("aarch64 contractions"))
@@ -150,6 +175,7 @@ Suite *suite_cpu_asm(void)
     TCase *t = tcase_create("code");
     tcase_set_timeout(t, 300);
     tcase_add_test(t, no_spill_no_division);
+    tcase_add_test(t, no_window_is_too_far);
     tcase_add_test(t, arm_bits);
     tcase_add_test(t, avx512_bits);
     suite_add_tcase(s, t);

@@ -8,6 +8,7 @@
  * rows, so these need not lie side by side: nothing is packed. The rows of a panel are a piece of
  * one digit, with all of the faster ones, so the distances between them are constants; the
  * distance of each k comes from a table. */
+#include <math.h>
 #include <stdlib.h>
 #include "con.h"
 
@@ -78,16 +79,6 @@ bool con_window_k(ConPlan *p)
     return true;
 }
 
-static void steps_in_place(ConPlan *p)
-{
-    const Side *s = &p->rows;
-    const KAff *at = &p->k->access.at[s->access].at;
-    for (int i = 0; i < s->free.n; i++)
-        p->window.free_step[i] = con_coef(at, s->free.dim[i]);
-    for (int i = 0; i < s->k.n; i++)
-        p->window.k_step[i] = con_coef(at, s->k.dim[i]);
-}
-
 /* Of the digits before the sliding ones, in units of `one`. */
 static void other_steps(const Walk *w, int sliding, int64_t one, int64_t *step)
 {
@@ -147,6 +138,27 @@ static void cut_staged(ConPlan *p)
     con_stage_bytes(p, g);
 }
 
+static void steps_in_place(ConPlan *p)
+{
+    const Side *s = &p->rows;
+    const KAff *at = &p->k->access.at[s->access].at;
+    for (int i = 0; i < s->free.n; i++)
+        p->window.free_step[i] = con_coef(at, s->free.dim[i]);
+    for (int i = 0; i < s->k.n; i++)
+        p->window.k_step[i] = con_coef(at, s->k.dim[i]);
+}
+
+/* Distances in the table are 32 bits. */
+static bool is_near(const ConPlan *p)
+{
+    const Walk *k = &p->rows.k;
+    int64_t n = 1;
+    double far = 0;
+    for (int i = k->n; i-- > 0 && n < p->window.table; n *= k->extent[i])
+        far += (double)(k->extent[i] - 1) * fabs((double)p->window.k_step[i]);
+    return far * p->es < (double)INT32_MAX;
+}
+
 bool con_window_source(ConPlan *p)
 {
     Side *s = &p->rows;
@@ -154,8 +166,16 @@ bool con_window_source(ConPlan *p)
     w->staged = !s->regular;
     s->in_place = s->regular;
     s->pack_cycles = 0;
-    if (w->staged && !con_stage_window_plan(p, s, p->mr))
-        return false;
+    if (w->staged) {
+        const Stage *g = &s->stage;
+        if (!con_stage_window_plan(p, s, p->mr) ||
+            (double)g->blocks * (double)g->pitch * (double)g->rows * p->es > (double)INT32_MAX)
+            return false;
+    } else {
+        steps_in_place(p);
+        if (!is_near(p))
+            return false;
+    }
     int64_t bytes = p->col_panels * p->nr * p->n_k * p->es;
     w->cols_once = !p->cols.in_place && p->kc == p->n_k && bytes <= p->mach->l2_bytes / 2;
     return true;
@@ -167,10 +187,8 @@ void con_window_blocks(ConPlan *p)
     const Window *w = &p->window;
     int64_t panels = ENOUGH / p->mr;
     p->mc = p->row_panels < panels ? p->row_panels : panels;
-    if (!w->staged) {
-        steps_in_place(p);
+    if (!w->staged)
         return;
-    }
     cut_staged(p);
     steps_of_stage(p);
 }
