@@ -48,16 +48,16 @@ void con_prefetch_section(Con *c, Val from, Val to, Val index, int64_t ahead)
     }
 }
 
-/* What the epilogue meets in far memory is worth an instruction for each line of the cache, where a
- * tile takes long enough. Stores alone are not waited for, but those of parts of lines. */
+/* Where rows of the tile are the columns of what is stored, an epilogue meets parts of lines. In
+ * far memory these are worth an instruction each, if the tile takes long enough. Whole lines are
+ * not: products of matrices got slower by it. */
 bool con_asks_ahead(const ConPlan *p)
 {
     const KContract *c = &p->k->con;
-    Val lane = p->turned ? p->out_rows.lane : p->out_cols.lane;
-    int64_t lines = p->turned ? p->nr : p->mr * (align_up(p->nr * p->es, 64) / 64);
-    int loads = moving(p->k, KI_LOAD, c->e_from, c->e_to, lane);
-    int64_t n = loads + moving(p->k, KI_STORE, c->e_from, c->e_to, lane);
-    int64_t cycles = p->n_k * p->mr * p->nv / 2, asking = n * lines * 3 / 2;
+    Val lane = p->out_rows.lane;
+    int n = moving(p->k, KI_LOAD, c->e_from, c->e_to, lane) +
+            moving(p->k, KI_STORE, c->e_from, c->e_to, lane);
+    int64_t cycles = p->n_k * p->mr * p->nv / 2, asking = (int64_t)n * p->nr * 3 / 2;
     bool far = n * p->n_rows * p->n_cols * p->n_batch * p->es > p->mach->l2_bytes;
-    return far && (loads > 0 || p->turned) && !p->sums && !p->chains && asking * 8 <= cycles;
+    return p->turned && far && !p->sums && !p->chains && asking * 8 <= cycles;
 }
