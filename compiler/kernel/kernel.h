@@ -257,6 +257,9 @@ Kernel *kernel_without_self_copies(Arena *arena, Kernel *k, int in, int out);
 /* A kernel in which no PAR loop stores just what a RED loop before it, of as many steps in the same
  * loop, computes: the RED loop stores it; k itself where there is none (join.c). */
 Kernel *kernel_join(Arena *arena, Kernel *k);
+/* A kernel in which what a PAR loop reads through an index, from a buffer that is only read, comes
+ * before the loops in it; k itself where there is nothing of the kind (hoist.c). */
+Kernel *kernel_hoist(Arena *arena, Kernel *k);
 
 typedef struct KCost {
     double flops;                     /* adds, muls, divs, sqrts: 1; fma: 2; math: as expanded */

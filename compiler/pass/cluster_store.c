@@ -6,7 +6,8 @@ enum {
     INLINE_EXPANDED = 4, /* ... read many times through a broadcast or window */
     INLINE_FACTOR = 4,   /* ... by contractions in a chunk of rows, which the caches hold */
     INLINE_MOST = 400,   /* an expression this long is cut */
-    SCALAR_MOST = 32     /* ... a scalar one: sums over all parameters share kernels */
+    SCALAR_MOST = 32,    /* ... a scalar one: sums over all parameters share kernels */
+    FEW_OF = 16          /* so many times less is few */
 };
 
 /* Rows that lie together in what has memory, whatever is stored besides. */
@@ -242,6 +243,15 @@ static bool saves_reads(const Build *b, Ref r)
     return r >= b->g->n_primal && b->contracts[r] > 1 && b->wide[r] > 1;
 }
 
+/* Few elements of what a kernel has computed, by an index: while they are not read, all of it has
+ * to be there. */
+static bool takes_few(const Graph *g, Ref r)
+{
+    Ref from = op_of(g, r) == OP_take_along ? below_views(g, arg(g, r, 0)) : NONE;
+    return from != NONE && !ref_is_source(g, from) &&
+           type_elems(type_of(g, from)) >= FEW_OF * type_elems(type_of(g, r));
+}
+
 void choose_stored(Build *b)
 {
     const Graph *g = b->g;
@@ -255,7 +265,7 @@ void choose_stored(Build *b)
         if (walks_on(b, r))
             continue;
         if (ref_is_source(g, r) || kind == OP_CONTRACT || kind == OP_OPAQUE || kind == OP_REDUCE ||
-            pick || b->forced[r] || joins_stacks(g, r))
+            pick || b->forced[r] || joins_stacks(g, r) || takes_few(g, r))
             store(b, r);
         if (!is_light(kind) || c->stored[r]) {
             store_operands(b, r);

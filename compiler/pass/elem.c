@@ -236,11 +236,42 @@ static Val elem_make(Elem *e, Ref r, const KAff *idx)
     return v;
 }
 
+/* Bounds of the axes that idx can leave; false if an index is not affine in loops,
+ * whose range is then unknown. */
+static int bounds_of(const Elem *e, Ref r, const KAff *idx, KBound *b)
+{
+    int n = 0;
+    const Type *t = type_of(e->g, r);
+    for (int a = 0; a < t->rank; a++) {
+        int64_t lo, hi;
+        if (k_aff_range(e->k, &idx[a], &lo, &hi) && lo >= 0 && hi < t->dim[a])
+            continue;
+        b[n++] = (KBound){.e = idx[a], .lo = 0, .hi = t->dim[a]};
+    }
+    return n;
+}
+
+/* Under guards that are not about this element: it is there, and it does not matter what is made
+ * of it where they fail. */
+static Val elem_beyond_guards(Elem *e, Ref r, const KAff *idx)
+{
+    int32_t guard = e->guard;
+    int n_bounds = e->bound.n;
+    e->guard = e->bound.n = 0;
+    Val v = elem_at(e, r, idx);
+    e->guard = guard;
+    e->bound.n = n_bounds;
+    return v;
+}
+
 Val elem_at(Elem *e, Ref r, const KAff *idx)
 {
     if (e->trouble != FINE)
         return 0;
     int n = rank(e->g, r);
+    KBound b[MAX_RANK];
+    if (e->guard != 0 && e->selects && bounds_of(e, r, idx, b) == 0)
+        return elem_beyond_guards(e, r, idx);
     if (e->tracing)
         request_add(e, r, n, idx);
     if (r == e->sum_of && e->sum != 0)
@@ -284,21 +315,6 @@ static Val in_bounds(Elem *e, const KBound *b, int n)
     return all;
 }
 
-/* Bounds of the axes that idx can leave; false if an index is not affine in loops,
- * whose range is then unknown. */
-static int bounds_of(const Elem *e, Ref r, const KAff *idx, KBound *b)
-{
-    int n = 0;
-    const Type *t = type_of(e->g, r);
-    for (int a = 0; a < t->rank; a++) {
-        int64_t lo, hi;
-        if (k_aff_range(e->k, &idx[a], &lo, &hi) && lo >= 0 && hi < t->dim[a])
-            continue;
-        b[n++] = (KBound){.e = idx[a], .lo = 0, .hi = t->dim[a]};
-    }
-    return n;
-}
-
 Val elem_at_bounded(Elem *e, Ref r, const KAff *idx, double otherwise)
 {
     if (e->trouble != FINE)
@@ -310,16 +326,19 @@ Val elem_at_bounded(Elem *e, Ref r, const KAff *idx, double otherwise)
     bool plain = is_plain_read(e, r) && e->bound.n == 0;
     int32_t guard = e->guard;
     double old = e->otherwise;
+    bool selects = e->selects;
     int n_bounds = e->bound.n;
     for (int i = 0; i < n; i++)
         vec_push(e->arena, &e->bound, b[i]);
     e->guard = e->next_guard++;
     e->otherwise = plain ? otherwise : 0;
+    e->selects = !plain;
     int mark = elem_mark(e);
     Val v = elem_at(e, r, idx);
     elem_forget(e, mark);
     e->guard = guard;
     e->otherwise = old;
+    e->selects = selects;
     e->bound.n = n_bounds;
     if (e->trouble != FINE || plain)
         return v;

@@ -60,6 +60,7 @@ struct Elem {
     VEC(Memo) memo;
     VEC(KBound) bound; /* guards of every load now */
     int32_t guard, next_guard;
+    bool selects; /* ... where they fail, what has been made is not used */
     double otherwise;
     VEC(Request) request; /* tracing: what is read, and where the sum is wanted */
     bool tracing;

@@ -45,12 +45,39 @@ static KAff shared_part(const Kernel *k, const Val *up, const KAff *x, Val a, Va
     return y;
 }
 
-/* Range of what is left of x. */
-static bool rest_range(const Kernel *k, const KAff *x, const KAff *shared, int64_t *lo, int64_t *hi)
+/* The bound that is about v alone, or NULL. */
+static const KBound *bound_of(const KAccess *a, Val v)
+{
+    for (int i = 0; i < a->n_bounds; i++) {
+        const KAff *e = &a->bound[i].e;
+        if (e->base == 0 && e->n == 1 && e->t[0].v == v && e->t[0].coef == 1)
+            return &a->bound[i];
+    }
+    return NULL;
+}
+
+/* Range of what is left of x, a part of what the access goes to. An index that is loaded is within
+ * its bounds, or there is no access. */
+static bool rest_range(const Kernel *k, const KAccess *access, const KAff *x, const KAff *shared,
+                       int64_t *lo, int64_t *hi)
 {
     KAff minus = k_aff_scale(*shared, -1);
-    KAff rest = k_aff_add(*x, minus);
-    return k_aff_range(k, &rest, lo, hi);
+    KAff rest = k_aff_add(*x, minus), loops = k_aff(rest.base);
+    int64_t least = 0, most = 0;
+    for (int i = 0; i < rest.n; i++) {
+        const KBound *b = bound_of(access, rest.t[i].v);
+        int64_t coef = rest.t[i].coef;
+        if (b == NULL) {
+            loops = k_aff_add(loops, k_aff_val(rest.t[i].v, coef));
+            continue;
+        }
+        least += coef * (coef > 0 ? b->lo : b->hi - 1);
+        most += coef * (coef > 0 ? b->hi - 1 : b->lo);
+    }
+    bool known = k_aff_range(k, &loops, lo, hi);
+    *lo += least;
+    *hi += most;
+    return known;
 }
 
 /* Without whole multiples of `pitch`. */
@@ -91,7 +118,7 @@ static bool same_part(const Kernel *k, const Val *up, const KAccess *load, Val a
         x = within_pitch(&x, pitch);
         y = within_pitch(&y, pitch);
     }
-    if (!rest_range(k, &x, &a, &lo_a, &hi_a) || !rest_range(k, &y, &b, &lo_b, &hi_b))
+    if (!rest_range(k, load, &x, &a, &lo_a, &hi_a) || !rest_range(k, st, &y, &b, &lo_b, &hi_b))
         return false;
     return lo_a >= 0 && lo_b >= 0 && hi_a < step && hi_b < step;
 }
@@ -148,7 +175,7 @@ static bool read_is_safe(const Kernel *k, const Val *up, Val load, Val store)
     if (a->n_bounds == 0 && b->n_bounds == 0 && k_aff_equal(&a->at, &b->at) && load < store &&
         moves_with_all(k, up, &a->at, load))
         return true;
-    return a->n_bounds == 0 && before(k, up, load, store) && same_part(k, up, a, load, b, store);
+    return before(k, up, load, store) && same_part(k, up, a, load, b, store);
 }
 
 static bool loop_inplace(const Kernel *k, int in, int out)

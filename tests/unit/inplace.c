@@ -55,10 +55,15 @@ static const struct {
                 "par i < 8 { %1: f32 = load b0[8*i] %2: f32 = acc max red l < 8 { %3: f32 = load "
                 "b0[8*i + l] into %2, %3 } %4: f32 = fold %2 %5: f32 = sub %4, %1 par j < 8 { "
                 "store b1[8*i + j], %5 } }")},
-    {false, LOOP(64, 64,
-                 "par i < 8 { %1: f32 = load b0[8*i + 1] %2: f32 = acc max red l < 8 { %3: f32 = "
-                 "load b0[8*i + l + 1] if 0 <= l < 7 else 0 into %2, %3 } %4: f32 = fold %2 "
-                 "%5: f32 = sub %4, %1 par j < 8 { store b1[8*i + j], %5 } }")},
+    {false,
+     LOOP(64, 64,
+          "par i < 8 { %1: f32 = load b0[8*i + 1] %2: f32 = acc max red l < 8 { %3: f32 = "
+          "load b0[8*i + l + 1] if 0 <= 8*i + l + 1 < 64 else 0 into %2, %3 } %4: f32 = fold "
+          "%2 %5: f32 = sub %4, %1 par j < 8 { store b1[8*i + j], %5 } }")},
+    {true, LOOP(64, 64,
+                "par i < 8 { %1: f32 = load b0[8*i + 1] %2: f32 = acc max red l < 8 { %3: f32 = "
+                "load b0[8*i + l + 1] if 0 <= l < 7 else 0 into %2, %3 } %4: f32 = fold %2 "
+                "%5: f32 = sub %4, %1 par j < 8 { store b1[8*i + j], %5 } }")},
     {true, LOOP(1, 1,
                 "%1: f32 = load b0[0] par i < 1 { %2: f32 = load b2[i] %3: f32 = mul %1, %2 "
                 "store b1[i], %3 }")},
@@ -75,6 +80,24 @@ static const struct {
                  "par i < 4 { seq v < 4 { par j < 2 { %1: f32 = load b0[8*v + 2*i + j] "
                  "store b1[8*v + 2*i + j], %1 } } seq u < 3 { par j < 2 { %2: f32 = load "
                  "b2[2*u + j] store b1[12*u + 2*i + j], %2 } } }")},
+    /* an element of the row, by an index that its bounds keep in the row, before the row's loops */
+    {true, LOOP(64, 64,
+                "par i < 8 { %6: i64 = index i %7: f32 = load b0[8*i + %6] if 0 <= %6 < 8 else 0 "
+                "%1: f32 = acc add red j < 8 { %2: f32 = load b0[8*i + j] into %1, %2 } "
+                "%3: f32 = fold %1 %4: f32 = sub %3, %7 par l < 8 { store b1[8*i + l], %4 } }")},
+    {false, LOOP(64, 64,
+                 "par i < 8 { %6: i64 = index i %1: f32 = acc add red j < 8 { %2: f32 = load "
+                 "b0[8*i + j] into %1, %2 } %3: f32 = fold %1 par l < 8 { store b1[8*i + l], %3 } "
+                 "%7: f32 = load b0[8*i + %6] if 0 <= %6 < 8 else 0 store b1[8*i], %7 }")},
+    {false, LOOP(64, 64,
+                 "par i < 8 { %6: i64 = index i %7: f32 = load b0[8*i + %6 - 1] if 0 <= %6 < 8, "
+                 "1 <= 8*i + %6 < 64 else 0 %1: f32 = acc add red j < 8 { %2: f32 = load "
+                 "b0[8*i + j] into %1, %2 } %3: f32 = fold %1 %4: f32 = sub %3, %7 par l < 8 { "
+                 "store b1[8*i + l], %4 } }")},
+    {false, LOOP(64, 64,
+                 "par i < 8 { %6: i64 = index i %7: f32 = load b0[%6] if 0 <= %6 < 64 else 0 "
+                 "%1: f32 = acc add red j < 8 { %2: f32 = load b0[8*i + j] into %1, %2 } "
+                 "%3: f32 = fold %1 %4: f32 = sub %3, %7 par l < 8 { store b1[8*i + l], %4 } }")},
     /* contractions: what the epilogue reads and writes, never a factor */
     {true, CON("%1: f32 = load b2[8*i + k]",
                "%4: f32 = load b0[8*i + j] %5: f32 = add %3, %4 store b1[8*i + j], %5")},
