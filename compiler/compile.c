@@ -132,10 +132,9 @@ static bool keep_last_steps(int room, EntryKind e, int32_t share, Output *all)
     return true;
 }
 
-/* True: in place of *g there is another graph. */
-static bool play_again(Graph **g)
+/* True: in place of *g there is another graph, in which more is computed again. */
+static bool play(Graph **g, Graph *again)
 {
-    Graph *again = replay(*g);
     if (again == NULL)
         return false;
     graph_free(*g);
@@ -185,7 +184,9 @@ static bool entry_graph(Ctx *cx, const Options *o, EntryKind e, bool primal_only
     if (!vjp(cx, g, model_pinned(m), model_precision(m).loss_scale)) /* append the reverse graph */
         return false; /* an op has no derivative          */
     simplify(cx, g);
-    if (play_again(out)) /* what the model asks to recompute */
+    if (play(out, merge_chunks(cx, g))) /* chunks and their reverse in one walk */
+        g = *out;
+    if (play(out, replay(g))) /* what the model asks to recompute */
         simplify(cx, g = *out);
     all->has_kept = all->has_kept || (o->form.scan_levels == 0 && can_keep_steps(g, room));
     if (o->form.kept > 0 &&

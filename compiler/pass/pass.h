@@ -77,6 +77,10 @@ enum { CHUNK_SCORES_FROM = 1 << 16, CHUNK_FROM = 1 << 26 };
  * is summed (batch, heads).   keeps: all bits. */
 bool chunk_slices(Graph **g, int64_t slices, int levels);
 bool can_chunk_slices(const Graph *g, int64_t slices, int levels);
+/* A simplified copy of the joint graph g in which scans over chunks whose reverse needs nothing
+ * that is made of them compute a chunk and its reverse in one walk, where that saves a contraction.
+ * No bit changes. NULL: there is none. The caller frees it. */
+Graph *merge_chunks(Ctx *cx, const Graph *g);
 /* Is a contraction with so many results, each a sum of `terms`, summed in leaves? group.c */
 bool contract_in_leaves(int64_t results, int64_t terms);
 
