@@ -188,6 +188,9 @@ static bool entry_graph(Ctx *cx, const Options *o, EntryKind e, bool primal_only
         g = *out;
     if (play(out, replay(g))) /* what the model asks to recompute */
         simplify(cx, g = *out);
+    bool light = o->budget.kind == BUDGET_LIGHT && !o->form.keeps_light;
+    if (light && play(out, drop_light(g))) /* fewer bytes, more time */
+        simplify(cx, g = *out);
     all->has_kept = all->has_kept || (o->form.scan_levels == 0 && can_keep_steps(g, room));
     if (o->form.kept > 0 &&
         keep_last_steps(room, e, o->form.kept, all)) /* fewer bytes, more time */
@@ -315,6 +318,7 @@ bool compile_program(Ctx *cx, const Options *o, Output *out)
         l[e] = lower_plan(cx, p, c[e], model_pinned(out->model), entry_name((EntryKind)e), o->cost);
         out->plan[e] = lower_plan_of(l[e]);
         out->plan[e]->may_offload = o->offload;
+        out->plan[e]->light = o->budget.kind == BUDGET_LIGHT;
         out->plan[e]->beside = o->beside[e];
     }
     bool changed = false;

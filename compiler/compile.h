@@ -17,6 +17,7 @@ typedef struct Form {
     int32_t kept;        /* of a scan's steps, in parts of KEEP_ALL: keep_steps(); 0: all */
     int32_t slices;      /* wide values are computed in so many slices: chunk_slices(); 0: whole */
     int64_t split;       /* a batch is taken as so many micro-batches: model_splits(); 0: one */
+    bool keeps_light;    /* elementwise values are kept, though the budget is BUDGET_LIGHT */
 } Form;
 enum { FEW_SLICES = 8, MANY_SLICES = 64 };
 

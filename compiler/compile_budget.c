@@ -13,11 +13,12 @@ static int64_t budget_bytes(const BudgetAsked *asked, Within **w, const Output *
             continue;
         pinned = out->plan[e]->base;
         most = out->plan[e]->peak > most ? out->plan[e]->peak : most;
-        int64_t needs = asked->kind == BUDGET_LEAST ? within_least(w[e]) : 0;
+        int64_t needs = budget_is_least(asked) ? within_least(w[e]) : 0;
         least = needs > least ? needs : least;
     }
     switch (asked->kind) {
     case BUDGET_LEAST:
+    case BUDGET_LIGHT:
         return least;
     case BUDGET_SHARE:
         return budget_share(pinned, most, asked->share);

@@ -299,18 +299,72 @@ static bool choose_form(Forms *f)
     return f->cx->n_errors == 0;
 }
 
+static bool plan_as(Forms *f, bool keeps)
+{
+    f->o.form.keeps_light = keeps;
+    f->cx->diag.n = f->n_diags; /* the same graphs have the same reports again */
+    f->cx->n_warnings = f->n_warnings;
+    return compile_graphs(f->cx, f->source, &f->o, false, f->out) &&
+           compile_program(f->cx, &f->o, f->out);
+}
+
+static int64_t largest_peak(const Output *out)
+{
+    int64_t most = 0;
+    for (int e = 0; e < N_ENTRIES; e++)
+        if (out->plan[e] != NULL && out->plan[e]->peak > most)
+            most = out->plan[e]->peak;
+    return most;
+}
+
+static void plan_anew(Forms *f)
+{
+    output_free_graphs(f->out);
+    *f->out = (Output){.arena = f->out->arena};
+}
+
+/* The least that is found without a contraction that runs again, whether elementwise values are
+ * kept or computed again, and what that costs. */
+static bool plan_light(Forms *f)
+{
+    f->n_diags = f->cx->diag.n;
+    f->n_warnings = f->cx->n_warnings;
+    f->o.prove = false; /* a bound would be one of plans in which those values are computed again */
+    if (!plan_as(f, true))
+        return false;
+    int64_t kept = largest_peak(f->out);
+    for (int e = 0; e < N_ENTRIES; e++)
+        f->once[e] = f->out->plan[e] == NULL ? 0 : plan_cost(f->out->plan[e], false);
+    plan_anew(f);
+    if (!plan_as(f, false))
+        return false;
+    if (largest_peak(f->out) > kept) {
+        plan_anew(f);
+        if (!plan_as(f, true))
+            return false;
+    }
+    forms_describe(f);
+    return true;
+}
+
+/* In the form that is the cheapest. */
+static bool plan_forms(Forms *f)
+{
+    if (!compile_graphs(f->cx, f->source, &f->o, false, f->out))
+        return false;
+    f->n_diags = f->cx->diag.n;
+    f->n_warnings = f->cx->n_warnings;
+    model_hash(f->out->model, f->hash);
+    const BudgetKind asked = f->o.budget.kind;
+    return choose_form(f) &&
+           (f->o.timer == NULL || asked == BUDGET_NONE || forms_measure(f, asked));
+}
+
 bool compile_planned(Ctx *cx, int32_t source, const Options *o, Output *out)
 {
     Forms f = {.cx = cx, .source = source, .o = *o, .out = out};
     f.best_cost = f.least = INT64_MAX;
-    if (!compile_graphs(cx, source, o, false, out))
-        return false;
-    f.n_diags = cx->diag.n;
-    f.n_warnings = cx->n_warnings;
-    model_hash(out->model, f.hash);
-    bool ok = choose_form(&f);
-    if (ok && o->timer != NULL && o->budget.kind != BUDGET_NONE)
-        ok = forms_measure(&f, o->budget.kind);
+    bool ok = o->budget.kind == BUDGET_LIGHT ? plan_light(&f) : plan_forms(&f);
     if (o->timer != NULL)
         o->timer->close(o->timer->of);
     return ok;

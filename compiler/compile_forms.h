@@ -33,7 +33,7 @@ typedef struct Forms {
 static inline bool same_form(const Form *a, const Form *b)
 {
     return a->scan_levels == b->scan_levels && a->kept == b->kept && a->slices == b->slices &&
-           a->split == b->split;
+           a->split == b->split && a->keeps_light == b->keeps_light;
 }
 
 /* Plans one form, in place of what is in `out`; the best so far is kept.

@@ -317,13 +317,15 @@ int cli_budget(const Cli *c, BudgetAsked *b, PlanEffort *effort)
     *b = (BudgetAsked){.kind = s == NULL ? BUDGET_NONE : BUDGET_BYTES};
     if (s == NULL || parse_bytes(s, &b->bytes))
         return EXIT_OK;
-    b->kind = strcmp(s, "min") == 0 ? BUDGET_LEAST : BUDGET_SHARE;
+    b->kind = strcmp(s, "min") == 0     ? BUDGET_LEAST
+              : strcmp(s, "light") == 0 ? BUDGET_LIGHT
+                                        : BUDGET_SHARE;
     bool share = n > 1 && s[n - 1] == '%' && read_double(s, n - 1, &b->share) && b->share >= 0 &&
                  b->share <= 1e6;
-    if (b->kind == BUDGET_LEAST || share)
+    if (budget_is_least(b) || share)
         return EXIT_OK;
     return usage_error(c,
                        "--budget wants bytes such as 4096, 512KiB or 1.5GiB, a share such as "
-                       "80%%, or min, not `%s`",
+                       "80%%, min or light, not `%s`",
                        s);
 }

@@ -90,7 +90,7 @@ static int make_plan(Cli *c, const Problem *p, Arena *a)
     int status = cli_budget(c, &budget, &effort);
     if (status != EXIT_OK)
         return status;
-    if (budget.kind == BUDGET_NONE)
+    if (budget.kind == BUDGET_NONE || budget.kind == BUDGET_LIGHT)
         return usage_error(c, "--problem needs a --budget: 512MiB, 80%% or min");
     double start = now_ms();
     Recompute *r = recompute(p, budget, effort, a);

@@ -1,7 +1,7 @@
-/* What the model asks of its values by `recompute` is built into the graph: the reverse pass
- * reads second computations, which nothing in the forward pass reads, so that the first ones
- * need not be kept. Each stands before its first reader, and simplify() takes it for another
- * value than the first.
+/* What the model asks of its values by `recompute`, or drop_light() does, is built into the graph:
+ * the reverse pass reads second computations, which nothing in the forward pass reads, so that the
+ * first ones need not be kept. Each stands before its first reader, and simplify() takes it for
+ * another value than the first.
  *
  * Around a binding with the word, values are kept as ever. So an elementwise value that is made
  * of what is not kept, and read by the reverse pass, is stored, where fusion could have computed
@@ -12,10 +12,12 @@
 typedef struct Replay {
     Graph *to;
     const Graph *from;
-    bool *lost; /* by node of `from`: of the forward pass, and not kept */
-    bool *read; /* ... the reverse pass reads it, or what is computed again for that */
-    Ref *map;   /* its copy */
-    Ref *again; /* the copy that the reverse pass reads; NONE: not yet made */
+    const bool *lost; /* by node of `from`: of the forward pass, and not kept */
+    bool *stored;     /* ... but for those that are stored though what they are made of is lost */
+    bool *read;       /* ... the reverse pass reads it, or what is computed again for that */
+    bool *late;       /* of the reverse pass, and made of what is computed again */
+    Ref *map;         /* its copy */
+    Ref *again;       /* the copy that the reverse pass reads; NONE: not yet made */
     Arena arena;
     VEC(Ref) pending;
 } Replay;
@@ -41,30 +43,47 @@ static bool may_be_inlined(const Graph *g, Ref r)
     return kind == OP_VIEW || kind == OP_POINTWISE;
 }
 
-static bool is_stored(const Replay *v, Ref r)
+/* What the words of the model lose, and what is made of it. */
+static const bool *find_lost(const Graph *g, Arena *a)
 {
-    return v->lost[r] && asked_of(v->from, r) == MEMORY_PLANNED &&
-           optab[op_of(v->from, r)]->kind == OP_POINTWISE;
-}
-
-static void find_lost(Replay *v)
-{
-    const Graph *g = v->from;
+    bool *lost = NEW_ARRAY(a, bool, g->node.n);
     for (Ref r = 1; r < g->n_primal; r++) {
         Memory memory = asked_of(g, r);
-        v->lost[r] =
-            memory == MEMORY_RECOMPUTE && (op_of(g, r) != OP_pick || v->lost[arg(g, r, 0)]);
+        lost[r] = memory == MEMORY_RECOMPUTE && (op_of(g, r) != OP_pick || lost[arg(g, r, 0)]);
         if (memory == MEMORY_PLANNED && may_be_inlined(g, r))
             for (int i = 0; i < node(g, r)->n_args; i++)
-                v->lost[r] = v->lost[r] || v->lost[arg(g, r, i)];
+                lost[r] = lost[r] || lost[arg(g, r, i)];
     }
+    return lost;
+}
+
+static void find_stored(Replay *v)
+{
+    for (Ref r = 1; r < v->from->n_primal; r++)
+        v->stored[r] = v->lost[r] && asked_of(v->from, r) == MEMORY_PLANNED &&
+                       optab[op_of(v->from, r)]->kind == OP_POINTWISE;
+}
+
+static void find_late(Replay *v)
+{
+    for (Ref r = v->from->n_primal; r < (Ref)v->from->node.n; r++)
+        v->late[r] = asked_of(v->from, r) == MEMORY_RECOMPUTE;
+}
+
+/* In a kernel of the forward pass it would be made of the first computations, and kept. */
+static void find_made_of_lost(Replay *v)
+{
+    const Graph *g = v->from;
+    for (Ref r = g->n_primal; r < (Ref)g->node.n; r++)
+        for (int i = 0; i < node(g, r)->n_args; i++)
+            v->late[r] = v->late[r] || v->lost[arg(g, r, i)] || v->late[arg(g, r, i)];
 }
 
 static void find_read(Replay *v)
 {
     const Graph *g = v->from;
     for (Ref r = (Ref)g->node.n - 1; r >= 1; r--) {
-        bool again = v->read[r] && v->lost[r] && !is_stored(v, r);
+        bool again = v->read[r] && v->lost[r] && !v->stored[r];
         for (int i = 0; (r >= g->n_primal || again) && i < node(g, r)->n_args; i++)
             v->read[arg(g, r, i)] = true;
     }
@@ -86,7 +105,7 @@ static Ref copy(Replay *v, Ref r, const Ref *map, Memory memory)
 /* The copy of a node of the forward pass; the reverse pass reads it unless it is lost. */
 static void copy_forward(Replay *v, Ref r)
 {
-    bool stored = is_stored(v, r);
+    bool stored = v->stored[r];
     const Origin *o = node(v->from, r)->origin;
     Memory memory = stored && v->read[r] ? MEMORY_STORED : o == NULL ? MEMORY_PLANNED : o->memory;
     v->map[r] = copy(v, r, v->map, memory);
@@ -115,31 +134,58 @@ static void compute_again(Replay *v, Ref r)
 
 static void copy_reverse(Replay *v, Ref r)
 {
-    bool of_lost = asked_of(v->from, r) == MEMORY_RECOMPUTE;
+    Memory asked = asked_of(v->from, r), memory = v->late[r] ? MEMORY_LATE : MEMORY_PLANNED;
     compute_again(v, r);
-    v->map[r] = v->again[r] = copy(v, r, v->again, of_lost ? MEMORY_LATE : MEMORY_PLANNED);
+    if (asked == MEMORY_AGAIN || asked == MEMORY_LATE) /* it has been copied before */
+        memory = asked;
+    v->map[r] = v->again[r] = copy(v, r, v->again, memory);
+}
+
+static void copy_all(Replay *v)
+{
+    const Graph *g = v->from;
+    find_read(v);
+    for (Ref r = 1; r < (Ref)g->node.n; r++) {
+        if (r == g->n_primal)
+            v->to->n_primal = (Ref)v->to->node.n;
+        if (r < g->n_primal)
+            copy_forward(v, r);
+        else
+            copy_reverse(v, r);
+    }
+    graph_copy_roots(v->to, g, v->map);
+}
+
+static Replay replay_open(const Graph *g)
+{
+    Replay v = {.from = g, .to = graph_new(g->cx, g->name)};
+    v.stored = NEW_ARRAY(&v.arena, bool, g->node.n);
+    v.read = NEW_ARRAY(&v.arena, bool, g->node.n);
+    v.late = NEW_ARRAY(&v.arena, bool, g->node.n);
+    v.map = NEW_ARRAY(&v.arena, Ref, g->node.n);
+    v.again = NEW_ARRAY(&v.arena, Ref, g->node.n);
+    return v;
 }
 
 Graph *replay(const Graph *g)
 {
     if (!is_asked(g))
         return NULL;
-    Replay v = {.from = g, .to = graph_new(g->cx, g->name)};
-    v.lost = NEW_ARRAY(&v.arena, bool, g->node.n);
-    v.read = NEW_ARRAY(&v.arena, bool, g->node.n);
-    v.map = NEW_ARRAY(&v.arena, Ref, g->node.n);
-    v.again = NEW_ARRAY(&v.arena, Ref, g->node.n);
-    find_lost(&v);
-    find_read(&v);
-    for (Ref r = 1; r < (Ref)g->node.n; r++) {
-        if (r == g->n_primal)
-            v.to->n_primal = (Ref)v.to->node.n;
-        if (r < g->n_primal)
-            copy_forward(&v, r);
-        else
-            copy_reverse(&v, r);
-    }
-    graph_copy_roots(v.to, g, v.map);
+    Replay v = replay_open(g);
+    v.lost = find_lost(g, &v.arena);
+    find_stored(&v);
+    find_late(&v);
+    copy_all(&v);
+    arena_free(&v.arena);
+    return v.to;
+}
+
+Graph *replay_lost(const Graph *g, const bool *lost)
+{
+    Replay v = replay_open(g);
+    v.lost = lost;
+    find_made_of_lost(&v);
+    copy_all(&v);
     arena_free(&v.arena);
     return v.to;
 }

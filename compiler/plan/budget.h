@@ -2,11 +2,18 @@
 #ifndef GRADC_PLAN_BUDGET_H
 #define GRADC_PLAN_BUDGET_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 /* No limit; bytes; the least that is found; a share of what running every step once takes,
- * bytes that are there all the time apart. */
-typedef enum BudgetKind { BUDGET_NONE, BUDGET_BYTES, BUDGET_LEAST, BUDGET_SHARE } BudgetKind;
+ * bytes that are there all the time apart; the least with which no contraction runs again. */
+typedef enum BudgetKind {
+    BUDGET_NONE,
+    BUDGET_BYTES,
+    BUDGET_LEAST,
+    BUDGET_SHARE,
+    BUDGET_LIGHT
+} BudgetKind;
 
 typedef struct BudgetAsked {
     BudgetKind kind;
@@ -15,6 +22,11 @@ typedef struct BudgetAsked {
 } BudgetAsked;
 
 typedef enum PlanEffort { EFFORT_DEFAULT, EFFORT_MAX } PlanEffort;
+
+static inline bool budget_is_least(const BudgetAsked *b)
+{
+    return b->kind == BUDGET_LEAST || b->kind == BUDGET_LIGHT;
+}
 
 /* Percent of the bytes between `pinned` and `all`, with `pinned`. */
 static inline int64_t budget_share(int64_t pinned, int64_t all, double percent)

@@ -150,6 +150,7 @@ typedef struct Plan {
     int32_t peak_step; /* the first step at which live_peak is reached */
     int64_t store_bytes; /* that offloaded values take outside of the block */
     bool may_offload;    /* within a budget, whatever the model says */
+    bool light;          /* ... no contraction or scan runs again */
     PlanBudget budget;
     const CostModel *cost; /* NULL: cost_time */
     int64_t guard_loss;    /* the peak under `guard loss`, if that is smaller; 0: not known */

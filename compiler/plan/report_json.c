@@ -243,6 +243,8 @@ static void put_head(const Plan *p, Text *to)
         text_pair(to, "times", p->cost->from);
     }
     put_budget(p, to);
+    if (p->light)
+        text_add(to, ",\n  \"light\": true");
     if (p->guard_loss > 0) {
         text_add(to, ",\n  ");
         put_int(to, "guard_loss_peak", p->guard_loss);

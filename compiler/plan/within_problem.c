@@ -101,11 +101,17 @@ static int32_t end_of(const Steps *st, int32_t node)
     return node == st->update ? st->p->n_steps : node + 1;
 }
 
+static bool is_heavy(const PlanStep *s)
+{
+    return s->chain > 0 || s->body != NULL;
+}
+
 /* Name, cost, and whether it may run again; bytes are not yet known. */
 static ProblemNode node_of(const Steps *st, int32_t node)
 {
     ProblemNode n = {.name = node == st->update ? "update" : st->p->step[node].label};
-    n.pure = node != st->update && !changes_pinned(st, node) && !is_kept(st, node);
+    n.pure = node != st->update && !changes_pinned(st, node) && !is_kept(st, node) &&
+             !(st->p->light && is_heavy(&st->p->step[node]));
     for (int32_t s = node; s < end_of(st, node); s++)
         n.cost += plan_step_cost(st->p, &st->p->step[s]);
     for (int32_t i = 0; node != st->update && i < st->p->step[node].n_writes; i++)

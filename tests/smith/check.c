@@ -516,6 +516,22 @@ static bool run_within(Bench *without, const char *text)
     return plans_replay(b) && run_lanes(b, 1 + (int32_t)random_below(&rng, 8), 0);
 }
 
+/* The object in which elementwise values are computed again. */
+static bool run_light(Bench *without, const char *text)
+{
+    Bench *b = arena_alloc(&without->arena, sizeof *b);
+    *b = *without;
+    uint64_t rng = b->seed ^ 0x119f7;
+    int before = b->out.graph[ENTRY_GRAD]->node.n;
+    if (!open_again(b, text, (BudgetAsked){.kind = BUDGET_LIGHT}, (Form){0}))
+        return false;
+    b->m = loaded_model(b->loaded);
+    b->v->light += b->out.graph[ENTRY_GRAD]->node.n > before;
+    if (b->m->arena_bytes > b->p->arena_bytes)
+        return fault(b->v, FAULT_PLAN, "more bytes with elementwise values computed again");
+    return plans_replay(b) && run_lanes(b, 1 + (int32_t)random_below(&rng, 8), 0);
+}
+
 static int lean_scans(const Graph *g)
 {
     int n = 0;
@@ -573,6 +589,8 @@ void check_model(const char *text, uint64_t seed, bool loud, Verdict *v)
         return;
     if (seed % 4 == 0)
         run_within(b, text);
+    if (seed % 4 == 1 || seed % 4 == 2) /* one of each two in chunks */
+        run_light(b, text);
     v->chunked += b->chunk_from > 0 && lean_scans(b->out.graph[ENTRY_GRAD]) > 0;
     if (v->fault == FAULT_NONE)
         run_forms(b, text);

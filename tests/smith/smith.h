@@ -65,6 +65,7 @@ typedef struct Verdict {
     int32_t cut;            /* with scans that are cut into runs */
     int32_t kept;           /* ... of which only the last steps are kept */
     int32_t slices;         /* with wide values that are computed in slices */
+    int32_t light;          /* with elementwise values that are computed again */
     int32_t chunked;        /* that are in row chunks from the start */
     int32_t
         ties; /* steps that are off their definition where an argmax, or all, is up to rounding */
