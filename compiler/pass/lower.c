@@ -56,7 +56,8 @@ static void lower_input(Program *p, const GraphInput *in, int i)
     vec_push(p->arena, &p->input, input);
     int32_t b = lower_buffer(p, in->name, ROLE_INPUT, &t, -1);
     p->buffer.at[b].input = i;
-    b = lower_buffer(p, in->name, ROLE_STAGING, &t, take(p, type_bytes(&t)));
+    bool partial = input.rows > 1; /* no call takes some of one row */
+    b = lower_buffer(p, in->name, ROLE_STAGING, &t, partial ? take(p, type_bytes(&t)) : -1);
     p->buffer.at[b].input = i;
 }
 
@@ -110,6 +111,35 @@ void lower_lanes(Program *p, int64_t lane_bytes, int32_t threads_max)
 static int64_t entry_base(const Program *p)
 {
     return p->lanes_offset + p->lane_bytes * p->threads_max;
+}
+
+/* Inputs that loss and metrics alone need may be missing in eval: what is not staged anyway is
+ * read behind the lanes then. Zeros serve all such inputs, for they are read alone; what may not
+ * be zero has its own bytes.   gives: bytes taken. */
+static int64_t spare_inputs(Program *p, const Pinned *pin, int64_t base)
+{
+    int64_t zeros = 0, at = base;
+    for (int pass = 0; pass < 2; pass++)
+        for (int i = 0; i < p->input.n; i++) {
+            const Input *in = &p->input.at[i];
+            Buffer *b = &p->buffer.at[lower_input_buffer(pin, i) + 1];
+            bool zero = !in->ranged || (in->lo <= 0 && in->hi > 0);
+            if (in->rows > 1 || zero != (pass == 0))
+                continue;
+            int64_t bytes = align_up(b->bytes, BLOCK_ALIGN);
+            b->offset = zero ? base : at;
+            zeros = zero && bytes > zeros ? bytes : zeros;
+            at = zero ? base + zeros : at + bytes;
+        }
+    return at - base;
+}
+
+static bool may_lack_inputs(const char *entry, const Graph *g)
+{
+    for (int i = 0; i < g->root.n; i++)
+        if (g->root.at[i].kind == ROOT_LOSS || g->root.at[i].kind == ROOT_METRIC)
+            return strcmp(entry, "eval") == 0;
+    return false;
 }
 
 int64_t lower_lane_bytes(const Clusters *c, const Caps *caps)
@@ -214,7 +244,10 @@ Lowered *lower_plan(Ctx *cx, Program *p, const Clusters *c, const Pinned *pin, c
     Lowered *l = NEW(p->arena, Lowered);
     l->lo =
         (Lowering){.cx = cx, .p = p, .pin = pin, .arena = p->arena, .entry = entry, .cost = cost};
-    l->level = level_of_entry(&l->lo, c, entry_base(p));
+    int64_t base = entry_base(p);
+    if (may_lack_inputs(entry, c->g))
+        l->lo.spare_bytes = spare_inputs(p, pin, base);
+    l->level = level_of_entry(&l->lo, c, base + l->lo.spare_bytes);
     return l;
 }
 

@@ -352,12 +352,14 @@ void check_plan(Lowering *lo, const Plan *p)
     arena_free(&scratch);
 }
 
+/* Of inputs that may be short of rows, in every entry. */
 static int64_t staging_bytes(const Program *p)
 {
     int64_t sum = 0;
     for (int32_t b = 0; b < p->buffer.n; b++) {
         const Buffer *x = &p->buffer.at[b];
-        sum += x->role == ROLE_STAGING ? x->bytes : 0;
+        bool pinned = x->offset >= 0 && x->offset < p->pinned_bytes;
+        sum += x->role == ROLE_STAGING && pinned ? x->bytes : 0;
     }
     return sum;
 }
@@ -373,7 +375,7 @@ static void level_plan(Lowering *lo, Level *l, int64_t base)
     p->base = base;
     if (l->outer == NULL) {
         p->base_lanes = lo->p->lane_bytes * lo->p->threads_max;
-        p->base_staging = staging_bytes(lo->p);
+        p->base_staging = staging_bytes(lo->p) + lo->spare_bytes;
     }
     p->threads_max = lo->p->threads_max;
     p->n_steps = l->c->order.n;

@@ -12,6 +12,7 @@ without an update, over that of a forward pass. With --widths: that ratio over w
 that is, over numbers of parameters.
 """
 import argparse
+import math
 import os
 import statistics
 import sys
@@ -20,6 +21,7 @@ import tempfile
 import bench
 
 MIB = 2.0 ** 20
+TYPE_BYTES = {"u8": 1, "bool": 1, "f16": 2, "bf16": 2, "i32": 4, "f32": 4, "i64": 8, "f64": 8}
 # Percent of the FMA peak that the best peer reached with one and with two threads on an Intel Xeon
 # (Emerald Rapids, AVX-512).
 PEER_SHARES = {
@@ -74,10 +76,16 @@ def bandwidth(roof, size):
     return rates[str(min(held))] if held else rates["memory"]
 
 
+def input_bytes(args, model):
+    graph = bench.command([args.gradc, "show", model, "--forward", "--json"], 1, args.limit)
+    return sum(math.prod(n["attrs"]["shape"]) * TYPE_BYTES[n["attrs"]["dtype"]]
+               for n in graph["nodes"] if n["op"] == "input")
+
+
 def unavoidable(args, model):
     """Bytes that a step reads or writes whatever is done."""
     role = plan(args, model)[0]["by_role"]   # of what lasts every plan has as much
-    return 2 * (role["parameters"] + role["optimizer"]) + role["staging"]
+    return 2 * (role["parameters"] + role["optimizer"]) + input_bytes(args, model)
 
 
 def measure_row(args, row, threads, rate):

@@ -545,6 +545,31 @@ static void outputs(void)
     block_close(&b[1]);
 }
 
+/* Where neither loss nor metrics are wanted. */
+static void missing_inputs(void)
+{
+    Block b = block_open((size_t)m->arena_bytes, 1);
+    void *g = init(&b, NULL);
+    gradc_block *seen = calloc(1, sizeof *seen + (size_t)m->n_outputs * sizeof(void *));
+    gradc_block *none = calloc(1, sizeof *none + (size_t)m->n_inputs * sizeof(void *));
+    for (int32_t k = 0; k < m->n_outputs; k++)
+        seen->data[k] = m->outputs[k].role == GRADC_OUTPUT ? out->data[k] : NULL;
+    for (int32_t i = 0; i < m->n_inputs; i++) {
+        void *kept = in->data[i];
+        const char *name = m->inputs[i].name;
+        in->data[i] = NULL;
+        expect(m->eval(g, in, seen) == GRADC_OK, "eval without an input");
+        refused(g, m->eval(g, in, out), GRADC_BAD_ARGUMENT, name, "a loss without an input");
+        refused(g, m->grad(g, in, seen), GRADC_BAD_ARGUMENT, name, "gradients without an input");
+        in->data[i] = kept;
+    }
+    expect(m->eval(g, none, seen) == GRADC_OK, "eval without inputs");
+    expect(m->step(g, in, out) == GRADC_OK, "a step after that");
+    free(seen);
+    free(none);
+    block_close(&b);
+}
+
 int main(void)
 {
     in = values(m->inputs, m->n_inputs, 1);
@@ -559,6 +584,7 @@ int main(void)
     nonfinite();
     tensors();
     outputs();
+    missing_inputs();
     printf("passed=%d failed=%d skipped=0\n", passed, failed);
     return failed > 0;
 }

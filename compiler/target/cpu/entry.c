@@ -165,12 +165,12 @@ static Lv enter(Fn *f)
     return s;
 }
 
-/* Inputs may be missing where neither loss nor metrics are asked for. */
+/* In eval inputs may be missing where neither loss nor metrics are asked for. */
 static Lv may_lack_inputs(Fn *f, const Entry *e)
 {
     Ir *ir = &f->m->ir;
     const Program *p = f->m->p;
-    if (e->updates || model_loss(p) < 0)
+    if (e->updates || e == program_entry(p, "grad") || model_loss(p) < 0)
         return LLVMConstInt(ir->i1, 0, 0);
     Lv asked = LLVMConstInt(ir->i1, 0, 0);
     for (int i = 0; i < p->result.n; i++) {
