@@ -213,7 +213,9 @@ Ref g_zeros(Graph *g, const Type *t);
 
 Ref g_reshape(Graph *g, Ref x, int rank, const int64_t *dim);
 Ref g_transpose(Graph *g, Ref x, const int *perm); /* result axis i is axis perm[i] of x */
-Ref g_swap_last(Graph *g, Ref x);                  /* of rank >= 2 */
+/* The same; a reshape, which moves nothing in memory, where only axes of one element move. */
+Ref g_move_axes(Graph *g, Ref x, const int *perm);
+Ref g_swap_last(Graph *g, Ref x); /* of rank >= 2 */
 /* NumPy's rule: axes are matched from the last; extent 1 is repeated. */
 Ref g_broadcast(Graph *g, Ref x, int rank, const int64_t *dim);
 Ref g_broadcast_like(Graph *g, Ref x, Ref like);

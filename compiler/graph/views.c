@@ -44,6 +44,19 @@ Ref g_transpose(Graph *g, Ref x, const int *perm)
     return g_node(g, OP_transpose, &x, 1, &a);
 }
 
+Ref g_move_axes(Graph *g, Ref x, const int *perm)
+{
+    int64_t d[MAX_RANK];
+    int last = -1;
+    bool ascends = true; /* but for axes of one element */
+    for (int i = 0; i < rank(g, x); i++) {
+        d[i] = dim(g, x, perm[i]);
+        ascends = ascends && (d[i] == 1 || perm[i] > last);
+        last = d[i] == 1 ? last : perm[i];
+    }
+    return ascends ? g_reshape(g, x, rank(g, x), d) : g_transpose(g, x, perm);
+}
+
 Ref g_swap_last(Graph *g, Ref x)
 {
     int perm[MAX_RANK], n = rank(g, x);

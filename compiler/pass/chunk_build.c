@@ -76,7 +76,7 @@ static Ref cut(const Chunker *c, Ref x, int axis)
     size[axis] = t.dim[axis] / c->v->rows;
     size[axis + 1] = c->v->rows;
     x = g_reshape(g, x, t.rank + 1, size);
-    return g_transpose(g, x, perm);
+    return g_move_axes(g, x, perm);
 }
 
 /* And back. */
@@ -85,7 +85,7 @@ static Ref put_together(Graph *g, Ref x, int axis)
     int perm[MAX_RANK + 1];
     for (int a = 0; a < rank(g, x); a++)
         perm[a] = a < axis ? a + 1 : a == axis ? 0 : a;
-    x = g_transpose(g, x, perm);
+    x = g_move_axes(g, x, perm);
     return g_merge_axes(g, x, axis);
 }
 
