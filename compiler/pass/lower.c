@@ -2,6 +2,7 @@
  *
  *   lower_plan.c    values and steps of a graph, and their plan
  *   lower_stacks.c  carries whose old and new values have one memory
+ *   lower_over.c    results of scans that lie over what their steps read
  *   lower_calls.c   buffers of what is planned, and calls */
 #include "lower_level.h"
 

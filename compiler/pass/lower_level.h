@@ -17,6 +17,11 @@ typedef struct CarryStack {
     Ref before, after; /* what a carry was before each step, and after it */
 } CarryStack;
 
+/* The scan may write what it stacks as `result` over `sequence`, slice by slice. */
+typedef struct Over {
+    Ref scan, sequence, result;
+} Over;
+
 /* One graph (an entry's or a body's) being lowered. */
 typedef struct Level {
     struct Level *outer;
@@ -39,9 +44,10 @@ typedef struct Level {
     int32_t **carry; /* by group of a scan, by carry: the value of one that no pick reads, or -1 */
     int32_t **swap;  /* likewise: the value that keeps what another carry was, or -1 */
     CarryStack **stack; /* likewise */
-    Ref *within;        /* by Ref: the pick in whose memory it is, itself too, or NONE ... */
-    int64_t *shift;     /* ... from this element on */
-    Ref *result_of;     /* body, by Ref: nonzero if the node is written to result i: i + 1 */
+    VEC(Over) over;
+    Ref *within;    /* by Ref: the pick in whose memory it is, itself too, or NONE ... */
+    int64_t *shift; /* ... from this element on */
+    Ref *result_of; /* body, by Ref: nonzero if the node is written to result i: i + 1 */
 } Level;
 
 typedef struct Lowering {
@@ -81,15 +87,24 @@ int count_results(const Graph *body);
 /* The carry whose old value is the body's new carry i, or -1. */
 int64_t old_carry(const Graph *body, int i, int64_t carries);
 
-/* ---- lower_stacks.c: carries in stacks ------------------------------------- */
+/* ---- lower_stacks.c: carries in stacks, and stacks over sequences --------- */
 
-/* Finds those of a scan.   requires: its picks have no values yet. */
-void level_stacks(Lowering *lo, Level *l, const Group *gr, int at);
+/* Finds both, of all scans.   requires: nothing has a value yet. */
+void level_share(Lowering *lo, Level *l);
 /* The node that has the memory r is in, from element level_shift() on. */
 Ref level_memory(const Level *l, Ref r);
 int64_t level_shift(const Level *l, Ref r);
 /* Of all that is in the memory of r. */
 Type level_type(const Level *l, Ref r);
+
+/* ---- lower_over.c: what the steps of a scan may write over ----------------- */
+
+/* A group of the body can write result i, r, straight to its final place: an emitted slice
+ * always, a carry if nobody reads the old one from then on. */
+bool body_writes_direct(const Clusters *c, Ref r, int i, int64_t carries);
+/* Appends what the scan of the group may write over to l->over.
+ * requires: the stacks of its carries are known, and so are their rows. */
+void level_over(Lowering *lo, Level *l, const Group *gr, int at);
 
 /* ---- lower_calls.c: buffers of what is planned, and calls ------------------ */
 

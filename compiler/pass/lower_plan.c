@@ -175,9 +175,10 @@ static void step_reads(Lowering *lo, Level *l, const Group *gr, PlanStep *s)
 /* Reads of one memory by several operands: all of them must allow the overwrite. */
 static bool all_allow(const Level *l, const Group *gr, int32_t read, int out)
 {
+    int64_t shift = level_shift(l, gr->operand.at[out].ref);
     for (int i = 0; i < gr->operand.n; i++)
         if (gr->operand.at[i].out < 0 && value_of(l, gr->operand.at[i].ref) == read &&
-            (level_shift(l, gr->operand.at[i].ref) != 0 || !kernel_inplace(gr->kernel, i, out)))
+            (level_shift(l, gr->operand.at[i].ref) != shift || !kernel_inplace(gr->kernel, i, out)))
             return false;
     return true;
 }
@@ -191,27 +192,40 @@ static bool scan_may_overwrite(const Level *l, Ref scan, int64_t carries, int32_
     return v >= 0;
 }
 
+/* Carries over their first values, and what is stacked over sequences. */
+static void scan_inplace(Lowering *lo, Level *l, const Group *gr, PlanStep *s)
+{
+    int64_t carries = attr(l->g, gr->anchor, SCAN_CARRIES)->i;
+    s->inplace = NEW_ARRAY(lo->arena, PlanInPlace, gr->out.n + l->over.n);
+    for (int i = 0; i < gr->out.n; i++) {
+        Ref r = gr->out.at[i].ref;
+        int64_t which = op_of(l->g, r) == OP_pick ? attr(l->g, r, 0)->i : carries;
+        if (which >= carries)
+            continue;
+        Ref init = arg(l->g, gr->anchor, (int)which);
+        bool all = type_elems(type_of(l->g, memory_of(l->g, l->c->stored, init))) ==
+                   type_elems(type_of(l->g, init));
+        int32_t v = all && level_shift(l, init) == 0 ? value_of(l, init) : -1;
+        if (l->value[r] >= 0 && scan_may_overwrite(l, gr->anchor, carries, v))
+            s->inplace[s->n_inplace++] = (PlanInPlace){v, l->value[r]};
+    }
+    for (int i = 0; i < l->over.n; i++) {
+        const Over *o = &l->over.at[i];
+        int32_t read = o->scan == gr->anchor ? value_of(l, o->sequence) : -1;
+        if (read >= 0 && l->value[o->result] >= 0)
+            s->inplace[s->n_inplace++] = (PlanInPlace){read, l->value[o->result]};
+    }
+}
+
 /* Storage that is pinned is nobody else's: a pair that has some is no use to the planner, and
  * the update of a deep net has thousands by thousands of them. */
 static void step_inplace(Lowering *lo, Level *l, const Group *gr, PlanStep *s)
 {
-    s->inplace = NEW_ARRAY(lo->arena, PlanInPlace, gr->operand.n * gr->operand.n + gr->out.n);
     if (gr->kind == GROUP_SCAN) {
-        int64_t carries = attr(l->g, gr->anchor, SCAN_CARRIES)->i;
-        for (int i = 0; i < gr->out.n; i++) {
-            Ref r = gr->out.at[i].ref;
-            int64_t which = op_of(l->g, r) == OP_pick ? attr(l->g, r, 0)->i : carries;
-            if (which < carries) {
-                Ref init = arg(l->g, gr->anchor, (int)which);
-                bool all = type_elems(type_of(l->g, memory_of(l->g, l->c->stored, init))) ==
-                           type_elems(type_of(l->g, init));
-                int32_t v = all && level_shift(l, init) == 0 ? value_of(l, init) : -1;
-                if (l->value[r] >= 0 && scan_may_overwrite(l, gr->anchor, carries, v))
-                    s->inplace[s->n_inplace++] = (PlanInPlace){v, l->value[r]};
-            }
-        }
+        scan_inplace(lo, l, gr, s);
         return;
     }
+    s->inplace = NEW_ARRAY(lo->arena, PlanInPlace, gr->operand.n * gr->operand.n);
     for (int o = 0; o < gr->operand.n; o++) {
         if (gr->operand.at[o].out < 0)
             continue;
@@ -378,12 +392,11 @@ static void level_plan(Lowering *lo, Level *l, int64_t base)
         p->base_staging = staging_bytes(lo->p) + lo->spare_bytes;
     }
     p->threads_max = lo->p->threads_max;
+    level_share(lo, l);
     p->n_steps = l->c->order.n;
     p->step = NEW_ARRAY(lo->arena, PlanStep, p->n_steps);
     for (int i = 0; i < p->n_steps; i++) {
         const Group *gr = &l->c->group.at[l->c->order.at[i]];
-        if (gr->kind == GROUP_SCAN)
-            level_stacks(lo, l, gr, l->c->order.at[i]);
         for (int j = 0; j < gr->out.n; j++)
             if (gr->out.at[j].slot < 0)
                 make_value(lo, l, gr->out.at[j].ref);
@@ -408,83 +421,6 @@ static void level_plan(Lowering *lo, Level *l, int64_t base)
 
 /* ---- bodies of scans -------------------------------------------------------- */
 
-static bool reads_arg(const Clusters *c, const Group *gr, int64_t i)
-{
-    for (int j = 0; j < gr->operand.n; j++) {
-        Ref r = gr->operand.at[j].ref;
-        if (gr->operand.at[j].out < 0 && op_of(c->g, r) == OP_arg && attr(c->g, r, 0)->i == i)
-            return true;
-    }
-    if (gr->kind == GROUP_SCAN)
-        for (int j = 0; j < node(c->g, gr->anchor)->n_args; j++) {
-            Ref r = memory_of(c->g, c->stored, arg(c->g, gr->anchor, j));
-            if (op_of(c->g, r) == OP_arg && attr(c->g, r, 0)->i == i)
-                return true;
-        }
-    return false;
-}
-
-/* May the group write the new carry over the old one? */
-static bool overwrites_carry(const Clusters *c, const Group *gr, Ref r, int64_t carry)
-{
-    int out = -1;
-    for (int j = 0; j < gr->operand.n; j++)
-        if (gr->operand.at[j].out >= 0 && gr->out.at[gr->operand.at[j].out].ref == r)
-            out = j;
-    if (out < 0)
-        return false;
-    for (int j = 0; j < gr->operand.n; j++) {
-        Ref a = gr->operand.at[j].ref;
-        if (gr->operand.at[j].out < 0 && op_of(c->g, a) == OP_arg && attr(c->g, a, 0)->i == carry &&
-            !kernel_inplace(gr->kernel, j, out))
-            return false;
-    }
-    return true;
-}
-
-static bool read_after(const Clusters *c, const Group *own, int64_t i)
-{
-    bool after = false;
-    for (int j = 0; j < c->order.n; j++) {
-        const Group *gr = &c->group.at[c->order.at[j]];
-        if (after && reads_arg(c, gr, i))
-            return true;
-        after |= gr == own;
-    }
-    return false;
-}
-
-/* A carry of the inner scan begins with the old carry i, all of it, which it reads nowhere else:
- * both are in one memory. */
-static bool goes_on(const Clusters *c, const Group *inner, Ref pick, int i)
-{
-    const Graph *g = c->g;
-    int64_t at = attr(g, pick, 0)->i;
-    if (at >= attr(g, inner->anchor, SCAN_CARRIES)->i)
-        return false;
-    Ref init = arg(g, inner->anchor, (int)at);
-    if (op_of(g, init) != OP_arg || attr(g, init, 0)->i != i)
-        return false;
-    for (int j = 0; j < node(g, inner->anchor)->n_args; j++) {
-        Ref r = memory_of(g, c->stored, arg(g, inner->anchor, j));
-        if (j != at && op_of(g, r) == OP_arg && attr(g, r, 0)->i == i)
-            return false;
-    }
-    return true;
-}
-
-/* Result i can be written straight to its final place: an emitted slice always, a carry
- * if nobody reads the old one from then on. */
-static bool writes_direct(const Clusters *c, Ref r, int i, int64_t carries)
-{
-    if (ref_is_source(c->g, r) || !c->stored[r] || c->group_of[r] < 0)
-        return false;
-    const Group *own = &c->group.at[c->group_of[r]];
-    if (own->kind == GROUP_SCAN)
-        return i < carries && goes_on(c, own, r, i) && !read_after(c, own, i);
-    return i >= carries || (!read_after(c, own, i) && overwrites_carry(c, own, r, i));
-}
-
 static Level *body_level(Lowering *lo, Level *outer, const Group *gr, const CarryStack *stack,
                          bool apart)
 {
@@ -495,7 +431,7 @@ static Level *body_level(Lowering *lo, Level *outer, const Group *gr, const Carr
     for (int i = 0; i < n; i++) {
         Ref r = result_root(l->g, i)->ref;
         bool wanted = i < carries ? stack[i].before == NONE : pick_of(gr, outer->g, i) != NONE;
-        if (l->result_of[r] == 0 && wanted && writes_direct(l->c, r, i, carries))
+        if (l->result_of[r] == 0 && wanted && body_writes_direct(l->c, r, i, carries))
             l->result_of[r] = (Ref)i + 1;
     }
     level_plan(lo, l, 0);

@@ -36,7 +36,7 @@ static CarryStack find_stack(const Level *l, const Group *gr, int carry, int64_t
     return s;
 }
 
-void level_stacks(Lowering *lo, Level *l, const Group *gr, int at)
+static void find_stacks(Lowering *lo, Level *l, const Group *gr, int at)
 {
     const Scan is = scan_of(l->g, gr->anchor);
     l->stack[at] = NEW_ARRAY(lo->arena, CarryStack, is.carries);
@@ -50,6 +50,19 @@ void level_stacks(Lowering *lo, Level *l, const Group *gr, int at)
         l->within[low] = l->within[high] = low;
         l->shift[high] = type_elems(type_of(l->g, high)) / is.count;
     }
+}
+
+void level_share(Lowering *lo, Level *l)
+{
+    for (int over = 0; over < 2; over++)
+        for (int i = 0; i < l->c->order.n; i++) {
+            int at = l->c->order.at[i];
+            const Group *gr = &l->c->group.at[at];
+            if (gr->kind == GROUP_SCAN && over == 0)
+                find_stacks(lo, l, gr, at);
+            else if (gr->kind == GROUP_SCAN)
+                level_over(lo, l, gr, at);
+        }
 }
 
 Ref level_memory(const Level *l, Ref r)
