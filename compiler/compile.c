@@ -309,7 +309,7 @@ bool compile_program(Ctx *cx, const Options *o, Output *out)
     }
     if (!compile_timed(cx, o, c)) /* what kernels take, if measured   */
         return false;
-    lower_pinned(p, model_pinned(out->model)); /* parameters, state: shared        */
+    lower_pinned(p, model_pinned(out->model), (const Clusters *const *)c, N_ENTRIES);
     lower_lanes(p, lane_bytes, o->threads_max);
     Lowered *l[N_ENTRIES] = {NULL};
     for (int e = 0; e < N_ENTRIES; e++) { /* order, live ranges, offsets      */

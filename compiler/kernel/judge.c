@@ -23,6 +23,8 @@ struct Judge {
     void **data;      /* by buffer: its elements; NULL: not known yet */
     double **tangent; /* by buffer, K_DUAL */
     int64_t *reads;   /* by input: leading elements that the entry reads */
+    int64_t valid;    /* rows of the run */
+    int64_t *past;    /* by input: how far beyond its last valid row the loop is, in elements */
     int64_t index[MAX_LOOP_DEPTH];
     bool holds_inputs;
     VEC(Stored) stored;
@@ -130,6 +132,7 @@ Judge *judge_open(const Program *p, KMode mode, Arena *arena)
     j->data = NEW_ARRAY(arena, void *, p->buffer.n);
     j->tangent = NEW_ARRAY(arena, double *, p->buffer.n);
     j->reads = NEW_ARRAY(arena, int64_t, p->input.n);
+    j->past = NEW_ARRAY(arena, int64_t, p->input.n);
     if (mode == K_EXACT)
         open_exact(j);
     else
@@ -245,9 +248,9 @@ static int32_t staging_of(const Program *p, int input, int64_t elems)
 /* Where the kernels of an exact run find input i. */
 static const void *place_exact(Judge *j, int i, const void *from, int64_t n)
 {
-    int32_t s = n < j->reads[i] ? staging_of(j->p, i, j->reads[i]) : -1;
-    if (n == j->reads[i])
+    if (n == j->reads[i] || j->p->input.at[i].by_row)
         return from;
+    int32_t s = staging_of(j->p, i, j->reads[i]);
     assert(s >= 0 && "an input with rows has a staging buffer");
     size_t each = (size_t)dtype_bytes(j->p->input.at[i].dtype);
     memset(j->data[s], 0, (size_t)j->reads[i] * each);
@@ -295,7 +298,7 @@ static int64_t element(const Judge *j, const Operand *o)
 static KMem operand(const Judge *j, const Operand *o, int64_t elems)
 {
     const Buffer *b = &j->p->buffer.at[o->buffer];
-    int64_t at = element(j, o);
+    int64_t at = element(j, o) - (b->role == ROLE_INPUT ? j->past[b->input] : 0);
     assert(at >= 0 && at + elems <= b->elems && j->data[o->buffer] != NULL);
     int64_t each = j->mode == K_EXACT ? dtype_bytes(b->dtype) : (int64_t)sizeof(double);
     double *tangent = j->tangent[o->buffer];
@@ -355,6 +358,16 @@ static void run_transfer(Judge *j, const Call *c)
         memcpy(out ? s->tangent : m.tangent, out ? m.tangent : s->tangent, dual);
 }
 
+/* Rows that are missing are the last valid one, where a loop reads them one by one. */
+static void aim_rows(Judge *j, const Call *loop, int64_t turn)
+{
+    for (int32_t i = 0; i < j->p->input.n; i++) {
+        int way = program_row_loop(j->p, loop, i);
+        int64_t past = (way > 0 ? turn : loop->count - 1 - turn) - (j->valid - 1);
+        j->past[i] = way != 0 && past > 0 ? past * row_elems(&j->p->input.at[i]) : 0;
+    }
+}
+
 static void run_calls(Judge *j, const Call *call, int32_t n, int depth)
 {
     for (const Call *c = call; c < call + n; c++) {
@@ -366,9 +379,12 @@ static void run_calls(Judge *j, const Call *call, int32_t n, int depth)
             assert(depth < MAX_LOOP_DEPTH);
             for (int64_t i = 0; i < c->count; i++) {
                 j->index[depth] = i;
+                if (depth == 0)
+                    aim_rows(j, c, i);
                 run_calls(j, c->body, c->n_body, depth + 1);
             }
             j->index[depth] = 0;
+            memset(j->past, 0, (size_t)j->p->input.n * sizeof *j->past);
             break;
         case CALL_OUT:
         case CALL_IN:
@@ -398,6 +414,7 @@ int judge_run(Judge *j, const char *entry, const void *const *in, int64_t rows)
     int status = check_inputs(j, in, rows);
     if (status != RUN_OK)
         return status;
+    j->valid = rows;
     place_inputs(j, in, rows);
     place_rows(j, rows);
     run_calls(j, e->call, e->n_calls, 0);

@@ -66,6 +66,26 @@ int64_t program_rows(const Program *p, const Entry *e)
     return all && p->accumulate > 1 ? p->batch_rows * p->accumulate : p->batch_rows;
 }
 
+static int row_step(const Program *p, const Call *call, int32_t n, int32_t input)
+{
+    int found = 0;
+    for (const Call *c = call; c < call + n && found == 0; c++) {
+        for (int i = 0; i < c->n_ops && found == 0; i++) {
+            const Buffer *b = &p->buffer.at[c->op[i].buffer];
+            int64_t step = c->op[i].step[0];
+            if (b->role == ROLE_INPUT && b->input == input)
+                found = (step > 0) - (step < 0);
+        }
+        found = found == 0 ? row_step(p, c->body, c->n_body, input) : found;
+    }
+    return found;
+}
+
+int program_row_loop(const Program *p, const Call *loop, int32_t input)
+{
+    return p->input.at[input].by_row ? row_step(p, loop->body, loop->n_body, input) : 0;
+}
+
 static void print_buffer(const Program *p, int32_t i, Text *to)
 {
     const Buffer *b = &p->buffer.at[i];

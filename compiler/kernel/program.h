@@ -105,6 +105,7 @@ typedef struct Input {
     int64_t shape[8]; /* of one call of step: accumulate * batch first */
     int64_t elems;
     int64_t rows; /* leading extent when it is the batch, else 0 */
+    bool by_row;  /* read by loops over all rows alone, the outermost ones, a row in each turn */
     bool ranged;  /* integer input with lo <= v < hi */
     int64_t lo, hi;
     const char *doc;
@@ -162,6 +163,10 @@ int32_t steps_count(const Call *call, int32_t n);
 const Call **steps_list(const Call *call, int32_t n, const Call **to); /* the end of what is set */
 /* Finds or adds a kernel that is the same but for its name. */
 int32_t program_kernel(Program *p, Kernel *k);
+/* Whether the outermost loop reads the rows of the input, one in each turn: 1, from the first on,
+ * -1, from the last; 0: it reads none, or the input is not by_row. Where there are fewer valid
+ * rows, a turn for one that is missing reads the last valid one. */
+int program_row_loop(const Program *p, const Call *loop, int32_t input);
 /* "init", "eval", "grad" or "step"; NULL: the program has none. */
 const Entry *program_entry(const Program *p, const char *name);
 /* Rows of a full call: those of a batch, or of all micro-batches. 0: there is no batch. */

@@ -39,7 +39,44 @@ static int64_t take(Program *p, int64_t bytes)
     return at;
 }
 
-static void lower_input(Program *p, const GraphInput *in, int i)
+/* Operand `at` of the scan is all rows of input r, and a step reads one of them. */
+static bool scans_rows(const Clusters *c, Ref scan, int at, Ref r)
+{
+    const Scan is = scan_of(c->g, scan);
+    Ref a = arg(c->g, scan, at);
+    return at >= is.carries && at < is.carries + is.sequences && is.count == dim(c->g, r, 0) &&
+           type_elems(type_of(c->g, a)) == type_elems(type_of(c->g, r));
+}
+
+static bool reads_by_row(const Clusters *c, const Group *gr, Ref r)
+{
+    for (int i = 0; i < gr->operand.n; i++)
+        if (gr->operand.at[i].ref == r)
+            return false;
+    for (int i = 0; gr->kind == GROUP_SCAN && i < node(c->g, gr->anchor)->n_args; i++)
+        if (memory_of(c->g, c->stored, arg(c->g, gr->anchor, i)) == r &&
+            !scans_rows(c, gr->anchor, i, r))
+            return false;
+    return true;
+}
+
+/* All that the entry reads of input i it reads in scans over its rows. */
+static bool is_by_row(const Clusters *c, int i)
+{
+    for (Ref r = 1; r < (Ref)c->g->node.n; r++) {
+        if (op_of(c->g, r) != OP_input || attr(c->g, r, 0)->i != i)
+            continue;
+        for (int j = 0; j < c->group.n; j++)
+            if (!reads_by_row(c, &c->group.at[j], r))
+                return false;
+        for (int j = 0; j < c->g->root.n; j++)
+            if (memory_of(c->g, c->stored, c->g->root.at[j].ref) == r)
+                return false;
+    }
+    return true;
+}
+
+static void lower_input(Program *p, const GraphInput *in, int i, bool by_row, bool counted)
 {
     Input input = {.name = in->name,
                    .dtype = in->type.dtype,
@@ -51,13 +88,14 @@ static void lower_input(Program *p, const GraphInput *in, int i)
     Type t = in->type;
     if (in->batch_axis == 0) {
         t.dim[0] = input.rows = p->batch_rows * p->accumulate;
+        input.by_row = by_row && p->accumulate == 1;
     }
     memcpy(input.shape, t.dim, sizeof input.shape);
     input.elems = type_elems(&t);
     vec_push(p->arena, &p->input, input);
     int32_t b = lower_buffer(p, in->name, ROLE_INPUT, &t, -1);
     p->buffer.at[b].input = i;
-    bool partial = input.rows > 1; /* no call takes some of one row */
+    bool partial = input.rows > 1 && counted && !input.by_row; /* one row is never short of some */
     b = lower_buffer(p, in->name, ROLE_STAGING, &t, partial ? take(p, type_bytes(&t)) : -1);
     p->buffer.at[b].input = i;
 }
@@ -76,7 +114,7 @@ static int32_t tensor_of(const Pinned *pin, int32_t slot)
     return pin->rows >= 0 && slot > pin->rows ? slot - 1 : slot;
 }
 
-void lower_pinned(Program *p, const Pinned *pin)
+void lower_pinned(Program *p, const Pinned *pin, const Clusters *const *c, int n)
 {
     p->pinned_bytes = HANDLE_BYTES;
     for (int i = 0; i < pin->slot.n; i++) {
@@ -93,8 +131,12 @@ void lower_pinned(Program *p, const Pinned *pin)
         if (i != pin->rows)
             vec_push(p->arena, &p->tensor, t);
     }
-    for (int i = 0; i < pin->input.n; i++)
-        lower_input(p, &pin->input.at[i], i);
+    for (int i = 0; i < pin->input.n; i++) {
+        bool by_row = true;
+        for (int e = 0; e < n; e++)
+            by_row = by_row && (c[e] == NULL || is_by_row(c[e], i));
+        lower_input(p, &pin->input.at[i], i, by_row, pin->rows >= 0);
+    }
     p->step_counter = pin->step_counter;
     p->skipped_counter = pin->skipped_counter;
     p->seed = pin->seed;
@@ -125,7 +167,7 @@ static int64_t spare_inputs(Program *p, const Pinned *pin, int64_t base)
             const Input *in = &p->input.at[i];
             Buffer *b = &p->buffer.at[lower_input_buffer(pin, i) + 1];
             bool zero = !in->ranged || (in->lo <= 0 && in->hi > 0);
-            if (in->rows > 1 || zero != (pass == 0))
+            if ((b->offset >= 0 && b->offset < base) || zero != (pass == 0))
                 continue;
             int64_t bytes = align_up(b->bytes, BLOCK_ALIGN);
             b->offset = zero ? base : at;

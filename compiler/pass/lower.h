@@ -6,8 +6,8 @@
 #include "../plan/plan.h"
 
 /* Pinned storage, inputs and their staging: the same for all entries. Called
- * once, when every entry's graph has been built. */
-void lower_pinned(Program *p, const Pinned *pin);
+ * once, when every entry has been clustered; c: `n` entries, or NULL. */
+void lower_pinned(Program *p, const Pinned *pin, const Clusters *const *c, int n);
 
 /* Scratch of one lane that the groups' kernels want of the target, bodies too. */
 int64_t lower_lane_bytes(const Clusters *c, const Caps *caps);

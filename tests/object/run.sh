@@ -266,6 +266,8 @@ fewer fashion 3 -D drop=0
 fewer chargpt 2 -D layers=2 -D width=32 -D heads=2 -D ctx=16
 fewer resnet8 1
 fewer wide 5
+model byrow --chunk 64
+fewer byrow 3 --chunk 64
 
 check "names that C has taken" "$gradc" build -q tests/object/names.model -o "$work/names.o"
 headers digits.h line.h fashion.h chargpt.h resnet8.h gpt2.h wide.h names.h

@@ -171,6 +171,48 @@ static void emit_transfer(Calls *c, const Call *call)
     ir_at(ir, go_on);
 }
 
+/* The turn's row of each input that the loop reads row by row: the last valid one where that one is
+ * missing. given: by input, where its first row is; NULL: what is read otherwise. */
+static void aim_rows(Calls *c, const Call *loop, Lv *given)
+{
+    const Program *p = c->m->p;
+    Ir *ir = &c->m->ir;
+    for (int32_t i = 0; i < p->input.n; i++) {
+        if (given[i] == NULL)
+            continue;
+        bool up = program_row_loop(p, loop, i) > 0;
+        Lv valid = ir_load(ir, ir->i64, ir_off(ir, c->g, p->buffer.at[p->rows].offset), 8);
+        Lv row =
+            up ? c->index[0] : LLVMBuildSub(ir->b, ir_int(ir, loop->count - 1), c->index[0], "");
+        Lv last = LLVMBuildSub(ir->b, valid, ir_int(ir, 1), "");
+        Lv past = LLVMBuildSub(ir->b, last, row, ""), none = ir_int(ir, 0);
+        Lv missing = LLVMBuildICmp(ir->b, LLVMIntSLT, past, none, "");
+        const Input *in = &p->input.at[i];
+        int64_t bytes = in->elems / in->rows * dtype_bytes(in->dtype);
+        Lv back = ir_mul(ir, LLVMBuildSelect(ir->b, missing, past, none, ""), bytes);
+        ir_store(ir, ir_at_byte(ir, given[i], back), ir_off(ir, c->places, 8 * i), 8);
+    }
+}
+
+/* Inputs that the outermost loop reads row by row, before it, and after it. */
+static Lv *keep_places(Calls *c, const Call *loop, int depth)
+{
+    const Program *p = c->m->p;
+    Ir *ir = &c->m->ir;
+    Lv *given = NEW_ARRAY(c->m->arena, Lv, p->input.n);
+    for (int32_t i = 0; i < p->input.n && depth == 0 && p->rows >= 0; i++)
+        if (program_row_loop(p, loop, i) != 0)
+            given[i] = ir_load(ir, ir->ptr, ir_off(ir, c->places, 8 * i), 8);
+    return given;
+}
+
+static void restore_places(Calls *c, Lv *given)
+{
+    for (int32_t i = 0; i < c->m->p->input.n; i++)
+        if (given[i] != NULL)
+            ir_store(&c->m->ir, given[i], ir_off(&c->m->ir, c->places, 8 * i), 8);
+}
+
 static void emit_list(Calls *c, const Call *call, int32_t n, int depth);
 
 static void emit_call(Calls *c, const Call *call, int depth)
@@ -190,12 +232,15 @@ static void emit_call(Calls *c, const Call *call, int depth)
             c->steps += steps_count(call->body, call->n_body);
             return;
         }
+        Lv *given = keep_places(c, call, depth);
         IrLoop l = ir_loop(ir, ir_int(ir, 0), ir_int(ir, call->count), 1, false);
         c->index[depth] = l.i;
+        aim_rows(c, call, given);
         ir_store(ir, l.i, ir_off(ir, c->indices, 8 * depth), 8);
         emit_list(c, call->body, call->n_body, depth + 1);
         ir_store(ir, ir_int(ir, 0), ir_off(ir, c->indices, 8 * depth), 8);
         ir_loop_end(ir, &l);
+        restore_places(c, given);
         return;
     }
     Lv flag = ir_load(ir, ir->i8, operand(c, &call->flag), 1);

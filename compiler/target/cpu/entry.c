@@ -42,10 +42,11 @@ static Lv input_table(Model *m, const Use *use)
                              dtype_bytes(in->dtype),
                              in->ranged ? in->lo : 0,
                              in->ranged ? in->hi : 0,
-                             use[i].staging};
-        row[i] = row_of(m, in->name, v, 6);
+                             use[i].staging,
+                             in->by_row || p->rows < 0};
+        row[i] = row_of(m, in->name, v, 7);
     }
-    return table(m, row, p->input.n, 7);
+    return table(m, row, p->input.n, 8);
 }
 
 /* The entry's own buffer of result i, or NULL. */

@@ -3,13 +3,14 @@
 
 /* $WORDS are replaced by constants. #1 is of what no step waits for. Tables:
  *   %In    name, elements an entry reads, elements of a row (0: no rows), bytes of an
- *          element, lo, hi (lo = hi: no range), offset of the staged copy or -1
+ *          element, lo, hi (lo = hi: no range), offset of the staged copy or -1, 1 if that
+ *          is not for calls of fewer rows: none of it is read that is missing
  *   %Out   name, offset, bytes, 1 if the entry gives it
  *   %Cell  name, offset, bytes, dtype, 1 for a scalar that set() may change, 1 if valid
  *          after grad() only
  *   %Sus   name, offset, elements, bytes of an element, mask of its exponent */
 const char support_text[] =
-    "%In = type { ptr, i64, i64, i64, i64, i64, i64 }\n"
+    "%In = type { ptr, i64, i64, i64, i64, i64, i64, i64 }\n"
     "%Out = type { ptr, i64, i64, i64 }\n"
     "%Cell = type { ptr, i64, i64, i64, i64, i64 }\n"
     "%Sus = type { ptr, i64, i64, i64, i64 }\n"
@@ -284,7 +285,11 @@ const char support_text[] =
     "short:\n"
     "  %n = call i64 @gradc.valid(ptr %t, i64 %rows)\n"
     "  %full = icmp eq i64 %n, %reads\n"
-    "  %fits = or i1 %full, %room\n"
+    "  %wp = getelementptr %In, ptr %t, i64 0, i32 7\n"
+    "  %flag = load i64, ptr %wp\n"
+    "  %may = icmp ne i64 %flag, 0\n"
+    "  %has = or i1 %full, %may\n"
+    "  %fits = or i1 %has, %room\n"
     "  br i1 %fits, label %range, label %partial\n"
     "partial:\n"
     "  %s3 = call i32 @gradc.refuse(ptr %g, ptr $S(input ), ptr %name, ptr $S( can't be a partial "
@@ -406,10 +411,16 @@ const char support_text[] =
     "  %null = icmp eq ptr %p, null\n"
     "  %have = select i1 %null, i64 0, i64 %all\n"
     "  %full = icmp eq i64 %have, %reads\n"
-    "  %where = select i1 %full, ptr %p, ptr %to\n"
+    "  %wp = getelementptr %In, ptr %row, i64 0, i32 7\n"
+    "  %flag = load i64, ptr %wp\n"
+    "  %may = icmp ne i64 %flag, 0\n"
+    "  %some = icmp ne ptr %p, null\n"
+    "  %enough = and i1 %may, %some\n"
+    "  %here = or i1 %full, %enough\n"
+    "  %where = select i1 %here, ptr %p, ptr %to\n"
     "  %q = getelementptr ptr, ptr %places, i64 %i\n"
     "  store ptr %where, ptr %q\n"
-    "  br i1 %full, label %next, label %stage\n"
+    "  br i1 %here, label %next, label %stage\n"
     "stage:\n"
     "  %zp = getelementptr %In, ptr %row, i64 0, i32 3\n"
     "  %size = load i64, ptr %zp\n"
