@@ -177,12 +177,15 @@ static int64_t spare_inputs(Program *p, const Pinned *pin, int64_t base)
     return at - base;
 }
 
+/* Where there is nothing but loss and metrics, a call that asks for neither does nothing. */
 static bool may_lack_inputs(const char *entry, const Graph *g)
 {
-    for (int i = 0; i < g->root.n; i++)
-        if (g->root.at[i].kind == ROOT_LOSS || g->root.at[i].kind == ROOT_METRIC)
-            return strcmp(entry, "eval") == 0;
-    return false;
+    bool may_lack = false, gives = false;
+    for (int i = 0; i < g->root.n; i++) {
+        may_lack |= g->root.at[i].kind == ROOT_LOSS || g->root.at[i].kind == ROOT_METRIC;
+        gives |= g->root.at[i].kind == ROOT_OUTPUT;
+    }
+    return may_lack && gives && strcmp(entry, "eval") == 0;
 }
 
 int64_t lower_lane_bytes(const Clusters *c, const Caps *caps)

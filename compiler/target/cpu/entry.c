@@ -185,16 +185,6 @@ static Lv may_lack_inputs(Fn *f, const Entry *e)
     return LLVMBuildNot(ir->b, asked, "");
 }
 
-static void store_rows(Fn *f, Lv rows)
-{
-    const Program *p = f->m->p;
-    if (p->rows < 0 || p->rows >= p->buffer.n)
-        return;
-    const Buffer *b = &p->buffer.at[p->rows];
-    if (b->role == ROLE_STATE && b->dtype == I64 && b->offset >= 0)
-        ir_store(&f->m->ir, rows, ir_off(&f->m->ir, f->g, b->offset), 8);
-}
-
 /* What an entry is called with. */
 typedef struct Feed {
     Lv inputs, n_in; /* its %In table */
@@ -210,6 +200,38 @@ static Feed feed_of(Fn *f, const Entry *e)
     Feed d = {.full = model_uses(m->p, e, use), .n_in = ir_int(&m->ir, m->p->input.n)};
     d.inputs = input_table(m, use);
     return d;
+}
+
+static bool gives_outputs(const Program *p)
+{
+    for (int i = 0; i < p->result.n; i++)
+        if (model_result_kind(p, i) == GRADC_OUTPUT)
+            return true;
+    return false;
+}
+
+/* Nothing is computed that could be asked for: the call is over, if inputs are missing. */
+static void leave_without(Fn *f, const Feed *d, Lv lenient)
+{
+    Ir *ir = &f->m->ir;
+    Lb over = ir_block(ir, "over"), go_on = ir_block(ir, "go_on");
+    Lv arg[] = {f->in, d->inputs, d->n_in};
+    Lv lacks = LLVMBuildAnd(ir->b, lenient, call(f, "gradc.lacks", arg, 3), "");
+    ir_cond(ir, lacks, over, go_on);
+    ir_at(ir, over);
+    ir_store(ir, ir_int32(ir, GRADC_OK), f->status, 4);
+    ir_br(ir, f->leave);
+    ir_at(ir, go_on);
+}
+
+static void store_rows(Fn *f, Lv rows)
+{
+    const Program *p = f->m->p;
+    if (p->rows < 0 || p->rows >= p->buffer.n)
+        return;
+    const Buffer *b = &p->buffer.at[p->rows];
+    if (b->role == ROLE_STATE && b->dtype == I64 && b->offset >= 0)
+        ir_store(&f->m->ir, rows, ir_off(&f->m->ir, f->g, b->offset), 8);
 }
 
 static void run(Fn *f, const Feed *d, Lv calls)
@@ -280,7 +302,10 @@ static void emit_body(Fn *f, const Entry *e, Lv calls)
     Lv outputs = output_table(m, e), n_out = ir_int(ir, p->result.n), full = ir_int(ir, d.full);
     Lv rows = ir_slot(ir, ir->i64, 8);
     d.places = ir_slot(ir, LLVMArrayType(ir->ptr, (unsigned)p->input.n + 1), 16);
-    Lv a1[] = {f->g, f->in, d.inputs, d.n_in, full, rows, may_lack_inputs(f, e)};
+    Lv lenient = may_lack_inputs(f, e);
+    if (!gives_outputs(p))
+        leave_without(f, &d, lenient);
+    Lv a1[] = {f->g, f->in, d.inputs, d.n_in, full, rows, lenient};
     check(f, call(f, "gradc.check", a1, 7));
     Lv a2[] = {f->g, f->out, outputs, n_out};
     check(f, call(f, "gradc.check_out", a2, 4));
