@@ -10,7 +10,9 @@ typedef struct Build {
     const Graph *g;
     float *weight;      /* flops of one element, computed from stored operands */
     int32_t *reads;     /* places that read it, looking through views */
+    int32_t *uses;      /* nodes and roots that read it */
     int32_t *contracts; /* contractions that read it */
+    bool *scanned;      /* a scan reads it */
     uint8_t *wide;  /* operands of its size in memory that it is computed from: 0, 1, 2 or more */
     bool *expanded; /* read many times by one reader */
     bool *guarded;  /* only guarded assignments depend on it */

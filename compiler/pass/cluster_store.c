@@ -86,8 +86,10 @@ static bool is_light(OpKind k)
 void count_reads(Build *b)
 {
     const Graph *g = b->g;
-    for (int i = 0; i < g->root.n; i++)
+    for (int i = 0; i < g->root.n; i++) {
         b->reads[g->root.at[i].ref]++;
+        b->uses[g->root.at[i].ref]++;
+    }
     for (Ref r = 1; r < (Ref)g->node.n; r++)
         for (int i = 0; i < node(g, r)->n_args; i++)
             b->reader[arg(g, r, i)] = r;
@@ -98,6 +100,8 @@ void count_reads(Build *b)
             Ref a = arg(g, r, i);
             b->reads[a] += through ? b->reads[r] : 1;
             b->contracts[a] += op->kind == OP_CONTRACT;
+            b->scanned[a] |= op->kind == OP_SCAN;
+            b->uses[a]++;
             if (type_of(g, r)->rank >= 0 && type_of(g, a)->rank >= 0 && through)
                 b->expanded[a] |=
                     b->expanded[r] || type_elems(type_of(g, r)) >= 4 * type_elems(type_of(g, a));
@@ -178,6 +182,13 @@ static int elem_bytes(const Graph *g, Ref r)
     return dtype_bytes(type_of(g, r)->dtype);
 }
 
+/* The only reader is a transposition that a scan reads: that is stored. */
+static bool is_turned(const Build *b, Ref r)
+{
+    Ref t = b->reader[r];
+    return t != NONE && b->uses[r] == 1 && op_of(b->g, t) == OP_transpose && b->scanned[t];
+}
+
 /* A contraction's result that one node reads, and so on along a chain, is best finished
  * in its epilogue: the end of the chain is stored in place of its beginning. Unless its
  * elements are wider: a half is stored, and its casts are computed where they are read. */
@@ -196,6 +207,7 @@ static bool ends_epilogue(Build *b, Ref r)
         return false;
     bool goes_on = b->reads[r] == 1 && b->reader[r] != NONE &&
                    optab[op_of(g, b->reader[r])]->kind == OP_POINTWISE;
+    goes_on = goes_on || is_turned(b, r);
     return !goes_on && elem_bytes(g, r) <= b->fresh[r];
 }
 
