@@ -177,30 +177,56 @@ static inline Kernel *make_conv_weight(Arena *arena, const Conv *c, int64_t leaf
 }
 
 /* A depthwise convolution of c->in channels, or its gradient: of the data (stride 1), of the
- * weights. The operand with the window is b, or, `first`, a. */
-enum { DEPTHWISE_FORWARD, DEPTHWISE_DATA, DEPTHWISE_WEIGHT };
+ * weights. The operand with the window is b, or, `first`, a. Channels lie outside of the planes, or
+ * fastest (CHANNELS_LAST); a window has rows of c->kernel places, or of one (ONE_WIDE). */
+enum { DEPTHWISE_FORWARD, DEPTHWISE_DATA, DEPTHWISE_WEIGHT, CHANNELS_LAST = 4, ONE_WIDE = 8 };
 
-static inline Val depthwise_window(Kernel *k, int x, KAff plane, KAff row, KAff col, int64_t size)
+/* lo <= e < hi as a value. */
+static inline Val index_within(Kernel *k, KAff e, int64_t lo, int64_t hi)
+{
+    Val i = k_index(k, I64, e), from = k_const_int(k, I64, lo), to = k_const_int(k, I64, hi);
+    Val begun = k_binary(k, KI_LE, from, i), left = k_binary(k, KI_LT, i, to);
+    return k_binary(k, KI_AND, begun, left);
+}
+
+/* 0.7 x, or, of a padded one, 0.7 x + 1 where it is not padding. */
+static inline Val depthwise_window(Kernel *k, int x, KAff at, KAff row, KAff col, int64_t size)
 {
     KBound bound[] = {{row, 0, size}, {col, 0, size}};
-    KAff at = k_aff_add(k_aff_scale(plane, size * size), k_aff_add(k_aff_scale(row, size), col));
     int64_t lo, hi;
     bool inside = k_aff_range(k, &row, &lo, &hi) && lo >= 0 && hi < size;
     Val v = inside ? k_load(k, x, at) : k_load_bounded(k, x, at, bound, 2, 0);
-    return k_binary(k, KI_MUL, v, k_const(k, F32, 0.7));
+    v = k_binary(k, KI_MUL, v, k_const(k, F32, 0.7));
+    if (inside)
+        return v;
+    v = k_binary(k, KI_ADD, v, k_const(k, F32, 1));
+    Val is = index_within(k, row, 0, size), also = index_within(k, col, 0, size);
+    return k_select(k, k_binary(k, KI_AND, is, also), v, k_const(k, F32, 0));
 }
 
-static inline Kernel *make_depthwise(Arena *arena, int what, const Conv *c, int64_t leaf,
+/* [z, ch, h, v] or [z, h, v, ch]; extents n of ch, size of h and v. */
+static inline KAff depthwise_place(int what, KAff z, Val ch, KAff h, KAff v, int64_t n,
+                                   int64_t size)
+{
+    KAff place = k_aff_add(k_aff_scale(h, size), v);
+    KAff image = k_aff_scale(z, n * size * size);
+    if ((what & CHANNELS_LAST) != 0)
+        return k_aff_add(image, k_aff_add(k_aff_scale(place, n), k_aff_val(ch, 1)));
+    return k_aff_add(image, k_aff_add(place, k_aff_val(ch, size * size)));
+}
+
+static inline Kernel *make_depthwise(Arena *arena, int form, const Conv *c, int64_t leaf,
                                      bool first)
 {
     Kernel *k = kernel_new(arena, K_CONTRACT, "depthwise");
-    int64_t o = conv_out(c), kk = c->kernel, n = c->in;
+    int what = form & 3;
+    int64_t o = conv_out(c), kk = c->kernel, n = c->in, wide = (form & ONE_WIDE) != 0 ? 1 : kk;
     int64_t from = what == DEPTHWISE_DATA ? o : c->size, to = what == DEPTHWISE_DATA ? c->size : o;
     bool weight = what == DEPTHWISE_WEIGHT;
     KRole free = first ? K_M : K_N, of_window = weight ? free : K_K, of_plane = weight ? K_K : free;
     int64_t planes = c->batch * n;
-    int out = k_buf(k, F32, weight ? n * kk * kk : planes * to * to, K_OUT);
-    int one = k_buf(k, F32, weight ? planes * o * o : n * kk * kk, K_IN);
+    int out = k_buf(k, F32, weight ? n * kk * wide : planes * to * to, K_OUT);
+    int one = k_buf(k, F32, weight ? planes * o * o : n * kk * wide, K_IN);
     int x = k_buf(k, F32, planes * from * from, K_IN), bias = k_buf(k, F32, n, K_IN);
     Val ch = k_dim(k, K_B, n), z = 0, h = 0, v = 0, r = 0, q = 0;
     for (KRole role = K_M; role <= K_K; role++) { /* in the order of roles */
@@ -211,21 +237,22 @@ static inline Kernel *make_depthwise(Arena *arena, int what, const Conv *c, int6
         }
         if (role == of_window) {
             r = k_dim(k, role, kk);
-            q = k_dim(k, role, kk);
+            q = k_dim(k, role, wide);
         }
     }
     bool data = what == DEPTHWISE_DATA;
     int64_t step = data ? -c->dilation : c->dilation, pad = data ? c->pad : -c->pad;
     KAff row = k_aff_offset(at2(h, data ? 1 : c->stride, r, step), pad);
-    KAff col = k_aff_offset(at2(v, data ? 1 : c->stride, q, step), pad), plane = at2(z, n, ch, 1);
-    KAff inside = k_aff_add(k_aff_scale(plane, to * to), at2(h, to, v, 1));
-    KAff tap = k_aff_add(k_aff_val(ch, kk * kk), at2(r, kk, q, 1));
+    KAff col = k_aff_offset(at2(v, data ? 1 : c->stride, q, step), pad), image = k_aff_val(z, 1);
+    KAff inside = depthwise_place(form, image, ch, k_aff_val(h, 1), k_aff_val(v, 1), n, to);
+    KAff window = depthwise_place(form, image, ch, row, col, n, from);
+    KAff tap = k_aff_add(k_aff_val(ch, kk * wide), at2(r, wide, q, 1));
     k_section_a(k);
-    Val a = first ? depthwise_window(k, x, plane, row, col, from)
+    Val a = first ? depthwise_window(k, x, window, row, col, from)
                   : k_load(k, one, weight ? inside : tap);
     k_section_b(k, a);
     Val b = first ? k_load(k, one, weight ? inside : tap)
-                  : depthwise_window(k, x, plane, row, col, from);
+                  : depthwise_window(k, x, window, row, col, from);
     Val sum = k_epilogue(k, b, F32, leaf);
     sum = k_binary(k, KI_ADD, sum, k_load(k, bias, k_aff_val(ch, 1)));
     k_store(k, out, weight ? tap : inside, sum);

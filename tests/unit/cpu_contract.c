@@ -151,7 +151,7 @@ static void add_narrow(Kernels *s)
 
 /* Channels along the lanes: vectors that are full or not, lines longer than a tile, planes that are
  * taken some lines at a time, leaves that end within a line. */
-static void add_depthwise(Kernels *s)
+static void add_depthwise_as(Kernels *s, int form)
 {
     static const Conv conv[] = {
         {3, 16, 0, 6, 3, 1, 1, 1},  {2, 24, 0, 7, 3, 2, 1, 1},   {2, 17, 0, 12, 5, 1, 2, 1},
@@ -163,12 +163,25 @@ static void add_depthwise(Kernels *s)
     static const int64_t leaf[] = {0, 64, 50, 1};
     for (int i = 0; i < 14; i++)
         for (int first = 0; first < 2; first++) {
-            add(s, make_depthwise(&arena, DEPTHWISE_FORWARD, &conv[i], i % 3 == 2 ? 4 : 0, first));
+            add(s, make_depthwise(&arena, form | DEPTHWISE_FORWARD, &conv[i], i % 3 == 2 ? 4 : 0,
+                                  first));
             if (conv[i].stride == 1)
-                add(s, make_depthwise(&arena, DEPTHWISE_DATA, &conv[i], 0, first));
+                add(s, make_depthwise(&arena, form | DEPTHWISE_DATA, &conv[i], 0, first));
             for (int l = 0; l < 3 + (conv[i].size < 8); l++)
-                add(s, make_depthwise(&arena, DEPTHWISE_WEIGHT, &conv[i], leaf[l], first));
+                add(s, make_depthwise(&arena, form | DEPTHWISE_WEIGHT, &conv[i], leaf[l], first));
         }
+}
+
+static void add_depthwise(Kernels *s)
+{
+    add_depthwise_as(s, 0);
+}
+
+/* ... with nothing to transpose; windows that slide over lines alone, or are one place. */
+static void add_channels_last(Kernels *s)
+{
+    add_depthwise_as(s, CHANNELS_LAST);
+    add_depthwise_as(s, CHANNELS_LAST | ONE_WIDE);
 }
 
 START_TEST(sweep)
@@ -211,6 +224,16 @@ START_TEST(windows)
 }
 END_TEST
 
+START_TEST(channels_last)
+{
+    check_all("native", add_channels_last);
+#if defined(__x86_64__)
+    if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"))
+        check_all("x86-64-v3", add_channels_last);
+#endif
+}
+END_TEST
+
 START_TEST(depthwise)
 {
     check_all("native", add_depthwise);
@@ -244,6 +267,7 @@ Suite *suite_cpu_contract(void)
     tcase_add_test(t, windows);
     tcase_add_test(t, narrow);
     tcase_add_test(t, depthwise);
+    tcase_add_test(t, channels_last);
     suite_add_tcase(s, t);
     return s;
 }

@@ -88,6 +88,10 @@ typedef struct Side {
 
 /* Lanes along a batch index, for which a result has few terms or there are few results
  * (con_lanes.c). */
+typedef struct Inner {
+    int64_t from, to;
+} Inner;
+enum { MAX_SURE = 16 };
 typedef struct Lanes {
     Val lane;
     int64_t extent;
@@ -99,6 +103,17 @@ typedef struct Lanes {
     int64_t rows, pitch;       /* of what is staged of it, in vectors */
     int64_t outs, line;        /* results at a time; elements of a line of them, transposed */
     int tile_lines, tile_cols; /* results in registers */
+    bool along_only; /* no window slides over x: only where the lane's neighbours lie together */
+    int64_t split;   /* there is no window: x is that many of the fastest free index; else 0 */
+    /* The lane's neighbours lie side by side (con_along.c): of `many`, in the epilogue, of `one`,
+     * whose elements are so far apart from one term to the next, from one line of them. */
+    bool many_along, out_along, one_along;
+    int64_t one_x, one_y;
+    bool once;              /* `one` is packed for all units of the same lanes: */
+    int64_t groups, packed; /* ... so many, vectors of each */
+    Inner in_x, in_y;       /* places within these bounds: */
+    const KBound *sure[MAX_SURE];
+    int n_sure;
     int64_t a_at, b_at, o_at, s_at, t_at; /* offsets in lane scratch */
 } Lanes;
 
@@ -166,6 +181,7 @@ int con_stage_runs(const ConPlan *p, const Stage *g); /* that a vector may reach
 bool con_stage_direct_plan(const ConPlan *p, Side *s, int width);
 bool con_find_slide(const Kernel *k, const Side *side, int back,
                     Slide *w); /* `back` from the fastest */
+bool con_find_slide_of(const Kernel *k, const Side *side, int back_f, int back_d, Slide *w);
 /* Each place can be named by one of the two indices alone. */
 bool con_one_names_all(const Slide *w, bool lanes);
 /* con_stage.c: sets the indices of a pair to place `at` (0: the lowest). Gives the one that
@@ -237,6 +253,25 @@ bool con_asks_ahead(const ConPlan *p);
 bool con_lanes_plan(ConPlan *p, Arena *arena);
 /* con_lanes.c: the units [begin, end). */
 void con_lanes_units(Con *c, Lv begin, Lv end);
+/* What the loops around have chosen. */
+typedef struct LanesPiece {
+    Lv lane0, live;       /* channels */
+    Lv *other, *block;    /* digits of other free indices and of other k */
+    Lv line0, lines;      /* of results */
+    Lv term0, term_lines; /* lines of terms of the block */
+    Lv one;               /* con_along_one() */
+} LanesPiece;
+/* ... sets the indices of `many` to place x of line y. */
+void con_lanes_set(Con *c, const LanesPiece *at, Lv y, Lv x);
+/* con_lanes_tile.c: the function
+ * void (ptr one, ptr many, ptr out, i64 lines, i64 terms of each, i1 resume). */
+Lv con_lanes_tile(Con *c, int lines, int cols);
+Lv con_handed_on(Ir *ir, Lv first, Lb before); /* a phi, in a loop's head */
+/* con_along.c */
+void con_along_plan(const ConPlan *p, Lanes *l);
+void con_along_stage(Con *c, const LanesPiece *at, Lv y, Lv dst);
+void con_along_put(Con *c, const LanesPiece *at, Lv from, Lv first, Lv n);
+Lv con_along_one(Con *c, const LanesPiece *at);
 /* con_panel.c: first row, column of a panel, and how many it has. */
 Lv con_row_of(Con *c, Lv panel, Lv *count);
 Lv con_col_of(Con *c, Lv panel, Lv *count);
@@ -244,7 +279,8 @@ Lv con_in_segment(Con *c, Lv row_panel); /* its place there: its height depends 
 /* ... the first panel that lies beyond the limit, or the end of all. */
 Lv con_row_panels_end(Con *c);
 Lv con_col_panels_end(Con *c);
-/* con_out.c: the epilogue of one tile. */
+/* con_out.c: the epilogue where g's indices stand, of the sums at `at`; of one tile. */
+void con_section(Con *c, Lv at);
 void con_epilogue(Con *c, Lv tile, Lv row0, Lv rows, Lv col0, Lv cols);
 
 /* ... before it is computed: asks for the memory that its epilogue reads and writes. */

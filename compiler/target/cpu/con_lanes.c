@@ -10,6 +10,8 @@
  *             for a tile of results: chains of fma in registers
  *         transpose the results, and the epilogue of each channel
  *
+ * Where channels lie together in memory nothing is transposed (con_along.c).
+ *
  * The chain of a result is that of any tile: k in order, leaves folded left to right. */
 #include "con.h"
 
@@ -30,141 +32,7 @@ static Lv minus(Con *c, Lv x, Lv y)
     return LLVMBuildSub(c->ir->b, x, y, "");
 }
 
-/* ---- the tile --------------------------------------------------------------------------- */
-
-enum { MAX_RESULTS = 16 };
-
-typedef struct Tile {
-    Con *c;
-    const Lanes *l;
-    int lines, cols;
-    Lv acc[MAX_RESULTS];
-} Tile;
-
-static int64_t result_bytes(const Tile *t, int i)
-{
-    const Lanes *l = t->l;
-    int64_t vectors = i / t->cols * l->x.n_f + i % t->cols;
-    return vectors * t->c->p->vl * t->c->p->es;
-}
-
-/* From result 0's element of `many` to that of result i, for the same term. */
-static int64_t staged_bytes(const Tile *t, int i)
-{
-    const Lanes *l = t->l;
-    int64_t vectors = i / t->cols * l->y.s * l->pitch + i % t->cols * l->x.s;
-    return vectors * t->c->p->vl * t->c->p->es;
-}
-
-static void begin_sums(Tile *t, Lv out, Lv resume)
-{
-    Con *c = t->c;
-    Ir *ir = c->ir;
-    Lt vec = vector_type(c);
-    Lv old[MAX_RESULTS], zero = LLVMConstNull(vec);
-    Lb fresh = ir_here(ir), again = ir_block(ir, "again"), start = ir_block(ir, "start");
-    ir_cond(ir, resume, again, start);
-    ir_at(ir, again);
-    for (int i = 0; i < t->lines * t->cols; i++)
-        old[i] = ir_load(ir, vec, ir_off(ir, out, result_bytes(t, i)), c->p->es);
-    ir_br(ir, start);
-    ir_at(ir, start);
-    for (int i = 0; i < t->lines * t->cols; i++) {
-        t->acc[i] = LLVMBuildPhi(ir->b, vec, "");
-        LLVMAddIncoming(t->acc[i], &zero, &fresh, 1);
-        LLVMAddIncoming(t->acc[i], &old[i], &again, 1);
-    }
-}
-
-static void add_term(Tile *t, Lv a, Lv b)
-{
-    Con *c = t->c;
-    Ir *ir = c->ir;
-    Lt vec = vector_type(c);
-    Lv x = ir_load(ir, vec, a, c->p->es);
-    for (int i = 0; i < t->lines * t->cols; i++) {
-        Lv y = ir_load(ir, vec, ir_off(ir, b, staged_bytes(t, i)), c->p->es);
-        Lv arg[] = {x, y, t->acc[i]};
-        t->acc[i] = c->p->mach->fma
-                        ? ir_intrinsic(ir, "llvm.fma", &vec, 1, arg, 3)
-                        : LLVMBuildFAdd(ir->b, LLVMBuildFMul(ir->b, x, y, ""), t->acc[i], "");
-    }
-}
-
-/* A loop that counts down from n > 0, with sums and two addresses that it hands on. */
-typedef struct Chain {
-    Lb head;
-    Lv left, at[2], sum[MAX_RESULTS];
-} Chain;
-
-static Lv handed_on(Ir *ir, Lv first, Lb before)
-{
-    Lv phi = LLVMBuildPhi(ir->b, LLVMTypeOf(first), "");
-    LLVMAddIncoming(phi, &first, &before, 1);
-    return phi;
-}
-
-static Chain open_chain(Tile *t, Lv n, Lv a, Lv b)
-{
-    Ir *ir = t->c->ir;
-    Chain h = {.head = ir_block(ir, "chain")};
-    Lb before = ir_here(ir);
-    ir_br(ir, h.head);
-    ir_at(ir, h.head);
-    h.left = handed_on(ir, n, before);
-    h.at[0] = handed_on(ir, a, before);
-    h.at[1] = handed_on(ir, b, before);
-    for (int i = 0; i < t->lines * t->cols; i++)
-        t->acc[i] = h.sum[i] = handed_on(ir, t->acc[i], before);
-    return h;
-}
-
-static void close_chain(Tile *t, Chain *h, Lv a, Lv b)
-{
-    Ir *ir = t->c->ir;
-    Lb here = ir_here(ir), after = ir_block(ir, "after");
-    Lv left = ir_add(ir, h->left, ir_int(ir, -1));
-    LLVMAddIncoming(h->left, &left, &here, 1);
-    LLVMAddIncoming(h->at[0], &a, &here, 1);
-    LLVMAddIncoming(h->at[1], &b, &here, 1);
-    for (int i = 0; i < t->lines * t->cols; i++)
-        LLVMAddIncoming(h->sum[i], &t->acc[i], &here, 1);
-    ir_cond(ir, LLVMBuildICmp(ir->b, LLVMIntNE, left, ir_int(ir, 0), ""), h->head, after);
-    ir_at(ir, after);
-}
-
-/* The function  void (ptr one, ptr many, ptr out, i64 lines, i64 terms of each, i1 resume). */
-static Lv tile_fn(Con *c, int lines, int cols)
-{
-    Ir *ir = c->ir;
-    const ConPlan *p = c->p;
-    const Lanes *l = p->lanes;
-    const char *name = arena_printf(ir->arena, "gradc.lanes.%s.%dx%d.%lld.%lld.%lld.%lld.%lld.%lld",
-                                    dtype_name(p->type), lines, cols, (long long)l->x.s,
-                                    (long long)l->x.t, (long long)l->y.s, (long long)l->y.t,
-                                    (long long)l->pitch, (long long)l->x.n_f);
-    const Lt arg[] = {ir->ptr, ir->ptr, ir->ptr, ir->i64, ir->i64, ir->i1};
-    IrShared s;
-    if (!ir_shared_function(ir, name, ir->none, arg, 6, &s))
-        return s.made;
-    Lv fn = ir->fn;
-    ir_use_target(ir, fn);
-    Tile t = {.c = c, .l = l, .lines = lines, .cols = cols};
-    Lv out = LLVMGetParam(fn, 2);
-    int64_t vec = (int64_t)p->vl * p->es;
-    begin_sums(&t, out, LLVMGetParam(fn, 5));
-    Chain y = open_chain(&t, LLVMGetParam(fn, 3), LLVMGetParam(fn, 0), LLVMGetParam(fn, 1));
-    Chain x = open_chain(&t, LLVMGetParam(fn, 4), y.at[0], y.at[1]);
-    add_term(&t, x.at[0], x.at[1]);
-    Lv next = ir_off(ir, x.at[0], vec);
-    close_chain(&t, &x, next, ir_off(ir, x.at[1], l->x.t * vec));
-    close_chain(&t, &y, next, ir_off(ir, y.at[1], l->y.t * l->pitch * vec));
-    for (int i = 0; i < lines * cols; i++)
-        ir_store(ir, t.acc[i], ir_off(ir, out, result_bytes(&t, i)), p->es);
-    LLVMBuildRetVoid(ir->b);
-    ir_shared_end(ir, &s);
-    return s.made;
-}
+/* ---- the tiles of a piece ----------------------------------------------------------------- */
 
 /* Terms that follow one another, in `lines` of so many. */
 typedef struct Terms {
@@ -183,7 +51,7 @@ static void call_tile(Con *c, const Terms *t, int lines, int cols, Lv line, Lv c
     Lv arg[] = {
         t->one,   ir_at_byte(ir, t->many, from), vector_at(c, l->o_at, to), t->lines, t->terms,
         t->resume};
-    ir_call(ir, tile_fn(c, lines, cols), arg, 6);
+    ir_call(ir, con_lanes_tile(c, lines, cols), arg, 6);
 }
 
 static void line_of_tiles(Con *c, const Terms *t, int lines, Lv line)
@@ -216,16 +84,8 @@ static void all_tiles(Con *c, const Terms *t, Lv n_lines)
 
 /* ---- operands ------------------------------------------------------------------------------ */
 
-/* What the loops around have chosen. */
-typedef struct Piece {
-    Lv lane0, live;       /* channels */
-    Lv *other, *block;    /* digits of other free indices and of other k */
-    Lv line0, lines;      /* of results */
-    Lv term0, term_lines; /* lines of terms of the block */
-} Piece;
-
 /* The first place y that is staged. */
-static Lv first_place(Con *c, const Piece *at)
+static Lv first_place(Con *c, const LanesPiece *at)
 {
     Ir *ir = c->ir;
     const Slide *y = &c->p->lanes->y;
@@ -235,8 +95,22 @@ static Lv first_place(Con *c, const Piece *at)
     return ir_add(ir, place, ir_int(ir, -y->lowest));
 }
 
+void con_lanes_set(Con *c, const LanesPiece *at, Lv y, Lv x)
+{
+    Lanes *l = c->p->lanes;
+    walk_set(&l->others, &c->g, at->other);
+    walk_set(&l->blocks, &c->g, at->block);
+    if (l->pairs == 2)
+        con_set_place(c, &l->y, y);
+    con_set_place(c, &l->x, x);
+    if (l->split > 0) {
+        Lv before = ir_mul(c->ir, at->other[l->others.n - 1], l->split);
+        c->g.value[l->x.f] = ir_add(c->ir, before, x);
+    }
+}
+
 /* vl places of a line of all channels: vectors along the places, transposed. */
-static void stage_places(Con *c, const Piece *at, Lv place, Lv x, Lv to)
+static void stage_places(Con *c, const LanesPiece *at, Lv place, Lv x, Lv to)
 {
     Ir *ir = c->ir;
     Lanes *l = c->p->lanes;
@@ -244,11 +118,7 @@ static void stage_places(Con *c, const Piece *at, Lv place, Lv x, Lv to)
     Lv v[64], last = ir_add(ir, at->live, ir_int(ir, -1));
     Lv live = l->x.n % vl == 0 ? NULL : minus(c, ir_int(ir, l->x.n), x);
     gen_vector(&c->g, vl, l->x.s == 1 ? l->x.f : l->x.d, live);
-    walk_set(&l->others, &c->g, at->other);
-    walk_set(&l->blocks, &c->g, at->block);
-    if (l->pairs == 2)
-        con_set_place(c, &l->y, place);
-    con_set_place(c, &l->x, x);
+    con_lanes_set(c, at, place, x);
     for (int j = 0; j < vl; j++) {
         c->g.value[l->lane] = ir_add(ir, at->lane0, ir_min(ir, ir_int(ir, j), last));
         v[j] = con_value(c, &l->many);
@@ -259,7 +129,7 @@ static void stage_places(Con *c, const Piece *at, Lv place, Lv x, Lv to)
         con_store_packed(c, v[j], to, ir_mul(ir, ir_add(ir, x, ir_int(ir, j)), vl));
 }
 
-static void stage_lines(Con *c, const Piece *at)
+static void stage_lines(Con *c, const LanesPiece *at)
 {
     Ir *ir = c->ir;
     const Lanes *l = c->p->lanes;
@@ -269,16 +139,20 @@ static void stage_lines(Con *c, const Piece *at)
         ir_mul(ir, ir_add(ir, at->term_lines, ir_int(ir, -1)), l->y.t < 0 ? -l->y.t : l->y.t));
     IrLoop y = ir_loop(ir, ir_int(ir, 0), ir_add(ir, n, ir_int(ir, 1)), 1, false);
     Lv to = vector_at(c, l->b_at, ir_mul(ir, y.i, l->pitch));
-    IrLoop x = ir_loop(ir, ir_int(ir, 0), ir_int(ir, l->x.n), c->p->vl, false);
-    stage_places(c, at, ir_add(ir, first, y.i), x.i, to);
-    ir_loop_end(ir, &x);
+    if (l->many_along) {
+        con_along_stage(c, at, ir_add(ir, first, y.i), to);
+    } else {
+        IrLoop x = ir_loop(ir, ir_int(ir, 0), ir_int(ir, l->x.n), c->p->vl, false);
+        stage_places(c, at, ir_add(ir, first, y.i), x.i, to);
+        ir_loop_end(ir, &x);
+    }
     ir_loop_end(ir, &y);
 }
 
 /* ---- chains -------------------------------------------------------------------------------- */
 
 /* Terms from `k` on, of a piece that begins with k0, in result 0's window. */
-static Terms terms_at(Con *c, const Piece *at, Lv k0, Lv k)
+static Terms terms_at(Con *c, const LanesPiece *at, Lv k0, Lv k)
 {
     Ir *ir = c->ir;
     const Lanes *l = c->p->lanes;
@@ -288,7 +162,11 @@ static Terms terms_at(Con *c, const Piece *at, Lv k0, Lv k)
     if (l->y.t < 0) /* the last line of terms meets the first one that is staged */
         row = ir_add(ir, row, ir_mul(ir, ir_add(ir, at->term_lines, ir_int(ir, -1)), -l->y.t));
     Lv place = ir_add(ir, ir_mul(ir, x, l->x.t), ir_int(ir, -l->x.lowest));
-    return (Terms){.one = vector_at(c, l->a_at, ahead),
+    int64_t from_line = l->one_along ? l->one_y : l->x.n_d * c->p->vl;
+    int64_t from_term = l->one_along ? l->one_x : c->p->vl;
+    Lv elems = ir_add(ir, ir_mul(ir, line, from_line), ir_mul(ir, x, from_term));
+    Lv one = ir_at_byte(ir, at->one, ir_mul(ir, elems, c->p->es));
+    return (Terms){.one = one,
                    .many = vector_at(c, l->b_at, ir_add(ir, ir_mul(ir, row, l->pitch), place))};
 }
 
@@ -306,8 +184,8 @@ static void fold_sums(Con *c, Lv n, Lv first)
     ir_loop_end(ir, &i);
 }
 
-/* A leaf's part of the terms [k0, end): whole lines where leaves are; else the rest of a line. */
-static Lv leaf_part(Con *c, const Piece *at, Lv k0, Lv k, Lv end)
+/* A leaf's part of the terms [k0, end): whole lines where there are any, else the rest of one. */
+static Lv leaf_part(Con *c, const LanesPiece *at, Lv k0, Lv k, Lv end)
 {
     Ir *ir = c->ir;
     const ConPlan *p = c->p;
@@ -315,14 +193,21 @@ static Lv leaf_part(Con *c, const Piece *at, Lv k0, Lv k, Lv end)
     Lv leaf = ir_int(ir, p->leaf), line = ir_int(ir, l->x.n_d), one = ir_int(ir, 1);
     Lv leaf_end = ir_mul(ir, ir_add(ir, LLVMBuildUDiv(ir->b, k, leaf, ""), one), p->leaf);
     Lv to = ir_min(ir, leaf_end, end);
-    bool whole = p->leaf % l->x.n_d == 0;
-    if (!whole)
-        to = ir_min(ir, to,
-                    ir_mul(ir, ir_add(ir, LLVMBuildUDiv(ir->b, k, line, ""), one), l->x.n_d));
     Terms t = terms_at(c, at, k0, k);
     Lv n = minus(c, to, k), in_leaf = LLVMBuildURem(ir->b, k, leaf, "");
-    t.lines = whole ? LLVMBuildUDiv(ir->b, n, line, "") : one;
-    t.terms = whole ? line : n;
+    t.lines = LLVMBuildUDiv(ir->b, n, line, "");
+    t.terms = line;
+    if (p->leaf % l->x.n_d != 0) {
+        Lv in_line = LLVMBuildURem(ir->b, k, line, ""), zero = ir_int(ir, 0);
+        Lv begins = LLVMBuildICmp(ir->b, LLVMIntEQ, in_line, zero, "");
+        Lv some = LLVMBuildICmp(ir->b, LLVMIntUGE, n, line, "");
+        Lv whole = LLVMBuildAnd(ir->b, begins, some, "");
+        Lv part = ir_min(ir, n, minus(c, line, in_line));
+        Lv lines = ir_mul(ir, t.lines, l->x.n_d);
+        t.lines = LLVMBuildSelect(ir->b, whole, t.lines, one, "");
+        t.terms = LLVMBuildSelect(ir->b, whole, line, part, "");
+        to = ir_add(ir, k, LLVMBuildSelect(ir->b, whole, lines, part, ""));
+    }
     t.resume = LLVMBuildICmp(ir->b, LLVMIntNE, in_leaf, ir_int(ir, 0), "");
     all_tiles(c, &t, at->lines);
     Lv ends = LLVMBuildICmp(ir->b, LLVMIntEQ, to, leaf_end, "");
@@ -333,28 +218,36 @@ static Lv leaf_part(Con *c, const Piece *at, Lv k0, Lv k, Lv end)
     return to;
 }
 
-static void leaf_parts(Con *c, const Piece *at, Lv k0, Lv end)
+static void leaf_parts(Con *c, const LanesPiece *at, Lv k0, Lv end)
 {
     Ir *ir = c->ir;
     Lb before = ir_here(ir), head = ir_block(ir, "leaf"), after = ir_block(ir, "leaves");
     ir_br(ir, head);
     ir_at(ir, head);
-    Lv k = handed_on(ir, k0, before), next = leaf_part(c, at, k0, k, end);
+    Lv k = con_handed_on(ir, k0, before), next = leaf_part(c, at, k0, k, end);
     Lb here = ir_here(ir);
     LLVMAddIncoming(k, &next, &here, 1);
     ir_cond(ir, con_less(c, next, end), head, after);
     ir_at(ir, after);
 }
 
+static void pack_one(Con *c, const LanesPiece *at, Lv k0, Lv kn)
+{
+    con_pack(c, &c->p->lanes->one, c->p->vl, at->lane0, at->live, k0, kn, at->one);
+}
+
 /* Some lines of terms of a block. */
-static void some_terms(Con *c, const Piece *at, Lv block)
+static void some_terms(Con *c, LanesPiece *at, Lv block)
 {
     Ir *ir = c->ir;
     const ConPlan *p = c->p;
     Lanes *l = p->lanes;
     Lv line = ir_add(ir, ir_mul(ir, block, l->y.n_d), at->term0);
     Lv k0 = ir_mul(ir, line, l->x.n_d), kn = ir_mul(ir, at->term_lines, l->x.n_d);
-    con_pack(c, &l->one, p->vl, at->lane0, at->live, k0, kn, ir_off(ir, c->scratch, l->a_at));
+    if (l->one_along)
+        at->one = con_along_one(c, at);
+    else if (!l->once)
+        pack_one(c, at, k0, kn);
     stage_lines(c, at);
     if (p->sums) {
         leaf_parts(c, at, k0, ir_add(ir, k0, kn));
@@ -385,13 +278,18 @@ static void transpose_results(Con *c, int64_t from, Lv n)
     ir_loop_end(ir, &i);
 }
 
-static void put_results(Con *c, const Piece *at, Lv other)
+static void put_results(Con *c, const LanesPiece *at, Lv other)
 {
     Ir *ir = c->ir;
     const ConPlan *p = c->p;
     const Lanes *l = p->lanes;
     Lv n = ir_mul(ir, at->lines, l->x.n_f);
     Lv line = ir_add(ir, ir_mul(ir, other, l->y.n_f), at->line0);
+    if (l->out_along) {
+        Lv sums = ir_off(ir, c->scratch, p->sums ? l->s_at : l->o_at);
+        con_along_put(c, at, sums, ir_mul(ir, line, l->x.n_f), n);
+        return;
+    }
     transpose_results(c, p->sums ? l->s_at : l->o_at, n);
     IrLoop j = ir_loop(ir, ir_int(ir, 0), at->live, 1, false);
     Lv from = ir_off(ir, c->scratch, l->t_at);
@@ -401,10 +299,9 @@ static void put_results(Con *c, const Piece *at, Lv other)
     ir_loop_end(ir, &j);
 }
 
-/* ---- units ------------------------------------------------------------------------------------
- */
+/* ---- units -------------------------------------------------------------------------------- */
 
-static void all_terms(Con *c, Piece *at)
+static void all_terms(Con *c, LanesPiece *at)
 {
     Ir *ir = c->ir;
     const Lanes *l = c->p->lanes;
@@ -420,17 +317,17 @@ static void all_terms(Con *c, Piece *at)
     ir_loop_end(ir, &b);
 }
 
-static void emit_unit(Con *c, Lv unit)
+/* Group of channels and other free indices of a unit; sets the other batch indices. */
+static Lv split_unit(Con *c, Lv unit, Lv *other)
 {
     Ir *ir = c->ir;
     const ConPlan *p = c->p;
     const Lanes *l = p->lanes;
     const KContract *con = &p->k->con;
-    int64_t n_groups = (l->extent + p->vl - 1) / p->vl;
-    Lv n = ir_int(ir, l->others.total), other = LLVMBuildURem(ir->b, unit, n, "");
-    Lv flat = LLVMBuildUDiv(ir->b, unit, n, ""), digit[K_MAX_DIMS];
-    Lv group = LLVMBuildURem(ir->b, flat, ir_int(ir, n_groups), "");
-    flat = LLVMBuildUDiv(ir->b, flat, ir_int(ir, n_groups), "");
+    Lv groups = ir_int(ir, l->groups), others = ir_int(ir, l->others.total);
+    Lv flat = LLVMBuildUDiv(ir->b, unit, groups, "");
+    *other = LLVMBuildURem(ir->b, flat, others, "");
+    flat = LLVMBuildUDiv(ir->b, flat, others, "");
     for (int d = con->n[K_B]; d-- > 0;) {
         Val v = con->dim[K_B][d];
         if (v == l->lane)
@@ -439,8 +336,27 @@ static void emit_unit(Con *c, Lv unit)
         c->g.value[v] = LLVMBuildURem(ir->b, flat, extent, "");
         flat = LLVMBuildUDiv(ir->b, flat, extent, "");
     }
-    Piece at = {.lane0 = ir_mul(ir, group, p->vl), .other = digit};
+    return LLVMBuildURem(ir->b, unit, groups, "");
+}
+
+static LanesPiece piece_of(Con *c, Lv group)
+{
+    Ir *ir = c->ir;
+    const ConPlan *p = c->p;
+    const Lanes *l = p->lanes;
+    LanesPiece at = {.lane0 = ir_mul(ir, group, p->vl)};
     at.live = ir_min(ir, minus(c, ir_int(ir, l->extent), at.lane0), ir_int(ir, p->vl));
+    at.one = vector_at(c, l->a_at, ir_mul(ir, group, l->once ? l->packed : 0));
+    return at;
+}
+
+static void emit_unit(Con *c, Lv unit)
+{
+    Ir *ir = c->ir;
+    const Lanes *l = c->p->lanes;
+    Lv digit[K_MAX_DIMS], other, group = split_unit(c, unit, &other);
+    LanesPiece at = piece_of(c, group);
+    at.other = digit;
     walk_decode(&l->others, ir, other, digit);
     IrLoop f = ir_loop(ir, ir_int(ir, 0), ir_int(ir, l->y.n_f), l->lines_f, false);
     at.line0 = f.i;
@@ -450,8 +366,21 @@ static void emit_unit(Con *c, Lv unit)
     ir_loop_end(ir, &f);
 }
 
+/* For the groups of these units, each of which is met again and again. */
+static void pack_once(Con *c, Lv begin, Lv end)
+{
+    Ir *ir = c->ir;
+    Lv groups = ir_int(ir, c->p->lanes->groups);
+    IrLoop i = ir_loop(ir, ir_int(ir, 0), ir_min(ir, minus(c, end, begin), groups), 1, true);
+    LanesPiece at = piece_of(c, LLVMBuildURem(ir->b, ir_add(ir, begin, i.i), groups, ""));
+    pack_one(c, &at, ir_int(ir, 0), ir_int(ir, c->p->n_k));
+    ir_loop_end(ir, &i);
+}
+
 void con_lanes_units(Con *c, Lv begin, Lv end)
 {
+    if (c->p->lanes->once)
+        pack_once(c, begin, end);
     IrLoop u = ir_loop(c->ir, begin, end, 1, true);
     emit_unit(c, u.i);
     ir_loop_end(c->ir, &u);

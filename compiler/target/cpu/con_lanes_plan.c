@@ -41,9 +41,50 @@ static bool find_sides(const ConPlan *p, Lanes *l, KRole *many, Arena *arena)
     return true;
 }
 
+/* One term, and so no window: some of the fastest free index at a time. */
+static bool split_free(Lanes *l)
+{
+    enum { MOST = 64 };
+    const Walk *f = &l->many.free;
+    int64_t extent = f->extent[f->n - 1], most = extent < MOST ? extent : MOST;
+    for (l->split = most; extent % l->split != 0;)
+        l->split--;
+    l->x = (Slide){.f = f->dim[f->n - 1], .n_f = l->split, .n_d = 1, .s = 1, .t = 1};
+    l->x.n = l->split;
+    l->pairs = 1;
+    l->along_only = true;
+    l->others = *f;
+    l->others.extent[f->n - 1] /= l->split;
+    l->others.total /= l->split;
+    l->blocks = l->many.k;
+    return true;
+}
+
+/* A window of one place in a line: all of the fastest free index. */
+static bool slide_over_lines(Lanes *l)
+{
+    const Walk *f = &l->many.free, *k = &l->many.k;
+    int64_t n = f->extent[f->n - 1];
+    l->x = (Slide){.f = f->dim[f->n - 1], .n_f = n, .n_d = 1, .s = 1, .t = 1, .n = n};
+    l->pairs = 2;
+    l->along_only = true;
+    l->others = *f;
+    l->others.n -= 2;
+    l->others.total /= n * l->y.n_f;
+    l->blocks = *k;
+    l->blocks.n--;
+    l->blocks.total /= l->y.n_d;
+    return true;
+}
+
 static bool find_windows(const ConPlan *p, Lanes *l)
 {
     const Side *s = &l->many;
+    l->y = (Slide){.n_f = 1, .n_d = 1, .s = 1, .t = 1, .n = 1};
+    if (s->k.n == 0 && s->free.n > 0)
+        return split_free(l);
+    if (con_find_slide_of(p->k, s, 2, 1, &l->y) && con_one_names_all(&l->y, false))
+        return slide_over_lines(l);
     l->y = (Slide){.n_f = 1, .n_d = 1, .s = 1, .t = 1, .n = 1};
     if (!con_find_slide(p->k, s, 1, &l->x) || !con_one_names_all(&l->x, true))
         return false;
@@ -67,11 +108,15 @@ static int64_t lay_out(const ConPlan *p, Lanes *l)
 {
     int64_t vec = (int64_t)p->vl * p->es, at = 0;
     l->rows = l->y.s * (l->lines_f - 1) + llabs(l->y.t) * (l->lines_d - 1) + 1;
-    l->pitch = align_up(l->x.n, p->vl);
+    l->pitch = l->many_along ? l->x.n : align_up(l->x.n, p->vl);
     l->outs = l->lines_f * l->x.n_f;
     l->line = align_up(l->outs, p->vl) + p->vl;
+    l->groups = (l->extent + p->vl - 1) / p->vl;
+    l->once =
+        !l->one_along && l->blocks.total == 1 && l->lines_d == l->y.n_d && p->k->con.n[K_B] == 1;
+    l->packed = l->lines_d * l->x.n_d + p->vl + 1; /* whole vectors are packed */
     l->a_at = at;
-    at += (l->lines_d * l->x.n_d + p->vl + 1) * vec; /* whole vectors are packed */
+    at += l->one_along ? 0 : l->packed * (l->once ? l->groups : 1) * vec;
     l->b_at = at;
     at += l->rows * l->pitch * vec;
     l->o_at = at;
@@ -79,7 +124,7 @@ static int64_t lay_out(const ConPlan *p, Lanes *l)
     l->s_at = at;
     at += p->sums ? (l->outs + p->vl) * vec : 0;
     l->t_at = at;
-    at += l->line * vec;
+    at += l->out_along ? 0 : l->line * vec;
     return align_up(at, 64);
 }
 
@@ -108,7 +153,8 @@ static void cut_tile(const ConPlan *p, Lanes *l)
 /* Of all; -1: each element would be a chase. */
 static double lanes_cycles(const ConPlan *p, const Lanes *l)
 {
-    double load = con_vector_cycles(p, &l->many, l->x.s == 1 ? l->x.f : l->x.d);
+    Val along = l->many_along ? l->lane : l->x.s == 1 ? l->x.f : l->x.d;
+    double load = con_vector_cycles(p, &l->many, along);
     if (load < 0)
         return -1;
     double bounds = con_open_bounds(p->k, &l->many), vl = p->vl;
@@ -117,11 +163,13 @@ static double lanes_cycles(const ConPlan *p, const Lanes *l)
     double vectors = (double)(l->rows * l->pitch) * parts_f * parts_d * (double)l->blocks.total;
     double terms = (double)(l->x.n_d * l->y.n_d) * (double)l->blocks.total;
     double outs = (double)(l->x.n_f * l->y.n_f), lines = l->tile_lines, cols = l->tile_cols;
-    double stage = vectors * (4.5 + load + 2 * bounds);
-    double pack = terms * vl * l->one.pack_cycles * parts_f;
+    double stage = vectors * (l->many_along ? 1 + load / 2 : 4.5 + load + 2 * bounds);
+    double pack = l->one_along ? 0 : terms * vl * l->one.pack_cycles * parts_f;
+    if (l->once)
+        pack /= (double)l->others.total;
     double chain = (lines * cols + 1) * 0.5;
     double sum = outs * terms / (lines * cols) * (chain < 4.4 ? 4.4 : chain);
-    double out = outs * 4 + vl * (outs / vl + 1) * 6;
+    double out = l->out_along ? outs * 4 : outs * 4 + vl * (outs / vl + 1) * 6;
     double groups = (double)((l->extent + p->vl - 1) / p->vl);
     double others = (double)l->others.total * (double)p->n_batch / (double)l->extent;
     return (stage + pack + sum + out) * groups * others;
@@ -135,7 +183,10 @@ bool con_lanes_plan(ConPlan *p, Arena *arena)
     if (l.lane == 0 || p->vl < 4 || p->n_k == 0 || p->k->limit.is)
         return false;
     l.extent = p->k->inst.at[l.lane].imm.i;
-    if (!find_sides(p, &l, &many, arena) || !find_windows(p, &l) || !cut_lines(p, &l, &bytes))
+    if (!find_sides(p, &l, &many, arena) || !find_windows(p, &l))
+        return false;
+    con_along_plan(p, &l);
+    if ((l.along_only && !l.many_along) || !cut_lines(p, &l, &bytes))
         return false;
     con_choose_pack(p, &l.one, p->vl);
     cut_tile(p, &l);
@@ -146,8 +197,7 @@ bool con_lanes_plan(ConPlan *p, Arena *arena)
     p->scratch = bytes;
     p->lanes = NEW(arena, Lanes);
     *p->lanes = l;
-    int64_t groups = (l.extent + p->vl - 1) / p->vl;
-    p->n_units = p->n_batch / l.extent * groups * l.others.total;
+    p->n_units = p->n_batch / l.extent * l.groups * l.others.total;
     /* For the epilogue: a line of any length. */
     const KContract *c = &p->k->con;
     p->out_cols = walk_of(p->k, many, c->e_from, c->e_to);

@@ -9,7 +9,7 @@ static Val sum_of(const Kernel *k)
     return 0;
 }
 
-static void emit_section(Con *c, Lv at)
+void con_section(Con *c, Lv at)
 {
     Gen *g = &c->g;
     const KContract *con = &g->k->con;
@@ -57,7 +57,7 @@ static void emit_lanes(Con *c, const Out *o, Lv *digit, Lv live)
     gen_vector(&c->g, o->width, o->lanes->lane, live);
     walk_set(o->lanes, &c->g, digit);
     IrLoop l = open_rows(c, o, &line);
-    emit_section(c, element_at(c, line, o->col));
+    con_section(c, element_at(c, line, o->col));
     ir_loop_end(c->ir, &l);
     gen_scalar(&c->g);
 }
@@ -73,7 +73,7 @@ static void emit_each(Con *c, const Out *o, Lv count)
     walk_decode(o->lanes, ir, ir_add(ir, o->col0, at), digit);
     walk_set(o->lanes, &c->g, digit);
     IrLoop l = open_rows(c, o, &line);
-    emit_section(c, element_at(c, line, at));
+    con_section(c, element_at(c, line, at));
     ir_loop_end(ir, &l);
     ir_loop_end(ir, &j);
 }

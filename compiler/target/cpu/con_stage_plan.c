@@ -28,13 +28,18 @@ static bool slides(const Kernel *k, const Side *side, Slide *w)
 
 bool con_find_slide(const Kernel *k, const Side *side, int back, Slide *w)
 {
+    return con_find_slide_of(k, side, back, back, w);
+}
+
+bool con_find_slide_of(const Kernel *k, const Side *side, int back_f, int back_d, Slide *w)
+{
     const Walk *f = &side->free, *d = &side->k;
-    if (f->n < back || d->n < back)
+    if (f->n < back_f || d->n < back_d)
         return false;
-    *w = (Slide){.f = f->dim[f->n - back],
-                 .d = d->dim[d->n - back],
-                 .n_f = f->extent[f->n - back],
-                 .n_d = d->extent[d->n - back]};
+    *w = (Slide){.f = f->dim[f->n - back_f],
+                 .d = d->dim[d->n - back_d],
+                 .n_f = f->extent[f->n - back_f],
+                 .n_d = d->extent[d->n - back_d]};
     if (!slides(k, side, w))
         return false;
     w->lowest = w->t < 0 ? w->t * (w->n_d - 1) : 0;

@@ -133,6 +133,11 @@ static bool gen_narrow_compare(Gen *g, Val v)
 
 static void gen_scalar_op(Gen *g, Val v)
 {
+    if (gen_surely(g, v)) {
+        g->value[v] = LLVMConstInt(g->ir->i1, 1, 0);
+        g->vary[v] = false;
+        return;
+    }
     if (gen_narrow_compare(g, v))
         return;
     const KInst *i = &g->k->inst.at[v];

@@ -24,6 +24,8 @@ typedef struct Gen {
     /* by Val */
     Lv *value; /* scalar, or vector where vary; indices: i64 at lane 0 */
     bool *vary;
+    const KBound *const *sure; /* bounds that hold wherever code is made now */
+    int n_sure;
     Lv *slot;               /* storage of ACC and VAR */
     bool *slot_wide;        /* ACC: one slot for each virtual lane */
     Lv limit;               /* i64, of a kernel that has one; gen_limit() loads it */
@@ -59,6 +61,9 @@ Lv gen_half_float(Gen *g, DType t, Lv bits);
 
 /* gen_care.c: marks accesses, see there. */
 void gen_find_careless(const Kernel *k, bool *careless, Arena *arena);
+bool gen_is_sure(const Gen *g, const KBound *b);
+/* A comparison of an index with a constant that a bound which is sure implies. */
+bool gen_surely(const Gen *g, Val v);
 
 /* gen_mem.c */
 Lv gen_affine(Gen *g, const KAff *x); /* i64 at lane 0 */

@@ -132,3 +132,30 @@ void gen_find_careless(const Kernel *k, bool *careless, Arena *arena)
     }
     arena_reset(arena, mark);
 }
+
+/* ---- what is known for a while --------------------------------------------------------- */
+
+bool gen_is_sure(const Gen *g, const KBound *b)
+{
+    for (int i = 0; i < g->n_sure; i++)
+        if (g->sure[i] == b)
+            return true;
+    return false;
+}
+
+bool gen_surely(const Gen *g, Val v)
+{
+    Conditions c = {.n = 0};
+    int64_t shift;
+    KOp op = (KOp)inst(g->k, v)->op;
+    if (g->n_sure == 0 || (op != KI_LT && op != KI_LE))
+        return false;
+    collect(g->k, v, &c);
+    for (int i = 0; i < g->n_sure && c.n == 1; i++) {
+        const KBound *b = g->sure[i];
+        if (shifted(c.at[0].e, &b->e, &shift) &&
+            (c.at[0].low ? b->lo + shift >= c.at[0].limit : b->hi + shift <= c.at[0].limit))
+            return true;
+    }
+    return false;
+}

@@ -104,6 +104,8 @@ static bool always_inside(const Gen *g, const KBound *b, bool *fits32)
     int64_t lo, hi;
     const int64_t limit = INT64_C(1) << 30;
     *fits32 = false;
+    if (gen_is_sure(g, b))
+        return true;
     if (!k_aff_range(g->k, &b->e, &lo, &hi))
         return false;
     *fits32 = lo > -limit && hi < limit && b->lo > -limit && b->hi < limit;
