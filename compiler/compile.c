@@ -103,6 +103,17 @@ static void store_less(Ctx *cx, const Model *m, Graph **g)
     simplify(cx, less);
 }
 
+/* True: in place of *g there is another graph. */
+static bool lie_channels_last(Graph **g)
+{
+    Graph *other = channels_last(*g);
+    if (other == NULL)
+        return false;
+    graph_free(*g);
+    *g = other;
+    return true;
+}
+
 /* How deep scans may be nested, before there are micro-batches around them. */
 static int room_for_scans(const Model *m, EntryKind e)
 {
@@ -156,6 +167,8 @@ static bool entry_graph(Ctx *cx, const Options *o, EntryKind e, bool primal_only
     ask_parts(g);    /* parts that keep less than before */
     if (e != ENTRY_INIT)
         store_less(cx, m, out); /* f32 as bf16 or f16, with casts   */
+    if (lie_channels_last(out)) /* of depthwise convolutions */
+        simplify(cx, *out);
     g = *out;
     if (!inspect(cx, "primal", g))
         return false;

@@ -24,6 +24,11 @@ bool simplify_scans(Ctx *cx, Graph *g);
  * loss_scale is that of vjp(). The caller frees it. requires: simplify().   breaks: every Ref. */
 Graph *narrow(const Graph *g, DType half, double loss_scale);
 
+/* A copy of the primal graph g in which values around depthwise convolutions lie as [N, s..., C]
+ * (channels.c says which): no bit of them changes. NULL: there is no such convolution. The caller
+ * frees it. */
+Graph *channels_last(const Graph *g);
+
 /* Appends the reverse graph of the ROOT_LOSS: a ROOT_GRADIENT for each trained
  * parameter slot of `pin` that the loss depends on (a report if it depends on
  * none of a trained parameter: E04xx warning), and for each input declared `with grad`.
