@@ -54,6 +54,7 @@ static void build_init(Build *b, Ctx *cx, Clusters *c)
     b->uses = NEW_ARRAY(c->arena, int32_t, n);
     b->contracts = NEW_ARRAY(c->arena, int32_t, n);
     b->scanned = NEW_ARRAY(c->arena, bool, n);
+    b->reduces = NEW_ARRAY(c->arena, int32_t, n);
     b->wide = NEW_ARRAY(c->arena, uint8_t, n);
     b->expanded = NEW_ARRAY(c->arena, bool, n);
     b->guarded = NEW_ARRAY(c->arena, bool, n);

@@ -13,6 +13,7 @@ typedef struct Build {
     int32_t *uses;      /* nodes and roots that read it */
     int32_t *contracts; /* contractions that read it */
     bool *scanned;      /* a scan reads it */
+    int32_t *reduces;   /* reductions that do */
     uint8_t *wide;  /* operands of its size in memory that it is computed from: 0, 1, 2 or more */
     bool *expanded; /* read many times by one reader */
     bool *guarded;  /* only guarded assignments depend on it */

@@ -102,6 +102,7 @@ void count_reads(Build *b)
             b->contracts[a] += op->kind == OP_CONTRACT;
             b->scanned[a] |= op->kind == OP_SCAN;
             b->uses[a]++;
+            b->reduces[a] += op->kind == OP_REDUCE;
             if (type_of(g, r)->rank >= 0 && type_of(g, a)->rank >= 0 && through)
                 b->expanded[a] |=
                     b->expanded[r] || type_elems(type_of(g, r)) >= 4 * type_elems(type_of(g, a));
@@ -248,11 +249,13 @@ static uint8_t wide_operands(const Build *b, Ref r)
     return n > 2 ? 2 : (uint8_t)n;
 }
 
-/* Several contractions read what is made of several wide values: each would read all of them.
- * Not so in the forward pass, where what is stored may be there until the reverse pass reads it. */
+/* Several contractions, or one and a reduction, read what is made of several wide values: each
+ * would read all of them. Not so in the forward pass, where what is stored may be there until the
+ * reverse pass reads it. */
 static bool saves_reads(const Build *b, Ref r)
 {
-    return r >= b->g->n_primal && b->contracts[r] > 1 && b->wide[r] > 1;
+    bool several = b->contracts[r] > 0 && b->contracts[r] + b->reduces[r] > 1;
+    return r >= b->g->n_primal && several && b->wide[r] > 1;
 }
 
 /* Few elements of what a kernel has computed, by an index: while they are not read, all of it has
