@@ -249,13 +249,15 @@ static uint8_t wide_operands(const Build *b, Ref r)
     return n > 2 ? 2 : (uint8_t)n;
 }
 
-/* Several contractions, or one and a reduction, read what is made of several wide values: each
- * would read all of them. Not so in the forward pass, where what is stored may be there until the
- * reverse pass reads it. */
+/* Several contractions, or one and a reduction, read what is made of several wide values; or many
+ * others do, and no cache holds them: each would read all of them. Not so in the forward pass,
+ * where what is stored may be there until the reverse pass reads it. */
 static bool saves_reads(const Build *b, Ref r)
 {
+    enum { MANY = 4, FAR_BYTES = 4 << 20 };
     bool several = b->contracts[r] > 0 && b->contracts[r] + b->reduces[r] > 1;
-    return r >= b->g->n_primal && several && b->wide[r] > 1;
+    bool far = type_elems(type_of(b->g, r)) * elem_bytes(b->g, r) >= FAR_BYTES;
+    return r >= b->g->n_primal && b->wide[r] > 1 && (several || (far && b->reads[r] >= MANY));
 }
 
 /* Few elements of what a kernel has computed, by an index: while they are not read, all of it has
