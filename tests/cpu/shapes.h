@@ -54,27 +54,34 @@ static inline Kernel *make_matmul(Arena *arena, DType t, const Matmul *shape)
 }
 
 typedef struct Conv {
-    int64_t batch, in, out, size, kernel, stride, pad, dilation;
+    int64_t batch, in, out, size;
+    int64_t kernel; /* < 0: so many lines of one place (not of gradients of weights) */
+    int64_t stride, pad, dilation;
 } Conv;
+
+static inline int64_t conv_lines(const Conv *c)
+{
+    return c->kernel < 0 ? -c->kernel : c->kernel;
+}
 
 static inline int64_t conv_out(const Conv *c)
 {
-    return (c->size + 2 * c->pad - c->dilation * (c->kernel - 1) - 1) / c->stride + 1;
+    return (c->size + 2 * c->pad - c->dilation * (conv_lines(c) - 1) - 1) / c->stride + 1;
 }
 
 /* y[b,o,h,w] = sum over i, u, v of W[o,i,u,v] x[b,i,h*s+u*d-p,w*s+v*d-p] */
 static inline Kernel *make_conv_forward(Arena *arena, const Conv *c, bool bytes)
 {
     Kernel *k = kernel_new(arena, K_CONTRACT, "conv");
-    int64_t o = conv_out(c), kk = c->kernel, in = c->size;
+    int64_t o = conv_out(c), kk = conv_lines(c), wide = c->kernel < 0 ? 1 : kk, in = c->size;
     int y = k_buf(k, F32, c->batch * c->out * o * o, K_OUT);
-    int w = k_buf(k, F32, c->out * c->in * kk * kk, K_IN);
+    int w = k_buf(k, F32, c->out * c->in * kk * wide, K_IN);
     int x = k_buf(k, bytes ? U8 : F32, c->batch * c->in * in * in, K_IN);
     Val z = k_dim(k, K_B, c->batch), m = k_dim(k, K_M, c->out);
     Val h = k_dim(k, K_N, o), v = k_dim(k, K_N, o);
-    Val i = k_dim(k, K_K, c->in), r = k_dim(k, K_K, kk), q = k_dim(k, K_K, kk);
+    Val i = k_dim(k, K_K, c->in), r = k_dim(k, K_K, kk), q = k_dim(k, K_K, wide);
     k_section_a(k);
-    KAff at = k_aff_add(at2(m, c->in * kk * kk, i, kk * kk), at2(r, kk, q, 1));
+    KAff at = k_aff_add(at2(m, c->in * kk * wide, i, kk * wide), at2(r, wide, q, 1));
     Val a = k_load(k, w, at);
     k_section_b(k, a);
     KAff row = k_aff_offset(at2(h, c->stride, r, c->dilation), -c->pad);
@@ -96,15 +103,15 @@ static inline Kernel *make_conv_forward(Arena *arena, const Conv *c, bool bytes)
 static inline Kernel *make_conv_chain(Arena *arena, const Conv *c)
 {
     Kernel *k = kernel_new(arena, K_CONTRACT, "conv_chain");
-    int64_t o = conv_out(c), kk = c->kernel, in = c->size;
+    int64_t o = conv_out(c), kk = conv_lines(c), wide = c->kernel < 0 ? 1 : kk, in = c->size;
     int y = k_buf(k, F32, c->batch * c->out * o * o, K_OUT);
-    int w = k_buf(k, F32, c->out * c->in * kk * kk, K_IN);
+    int w = k_buf(k, F32, c->out * c->in * kk * wide, K_IN);
     int x = k_buf(k, F32, c->batch * c->in * in * in, K_IN), s = k_buf(k, F32, c->in, K_IN);
     Val z = k_dim(k, K_B, c->batch), m = k_dim(k, K_M, c->out);
     Val h = k_dim(k, K_N, o), v = k_dim(k, K_N, o);
-    Val i = k_dim(k, K_K, c->in), r = k_dim(k, K_K, kk), q = k_dim(k, K_K, kk);
+    Val i = k_dim(k, K_K, c->in), r = k_dim(k, K_K, kk), q = k_dim(k, K_K, wide);
     k_section_a(k);
-    KAff at = k_aff_add(at2(m, c->in * kk * kk, i, kk * kk), at2(r, kk, q, 1));
+    KAff at = k_aff_add(at2(m, c->in * kk * wide, i, kk * wide), at2(r, wide, q, 1));
     Val a = k_load(k, w, at);
     k_section_b(k, a);
     KAff row = k_aff_offset(at2(h, c->stride, r, c->dilation), -c->pad);
@@ -129,15 +136,15 @@ static inline Kernel *make_conv_chain(Arena *arena, const Conv *c)
 static inline Kernel *make_conv_data(Arena *arena, const Conv *c)
 {
     Kernel *k = kernel_new(arena, K_CONTRACT, "conv_data");
-    int64_t o = conv_out(c), kk = c->kernel, in = c->size;
+    int64_t o = conv_out(c), kk = conv_lines(c), wide = c->kernel < 0 ? 1 : kk, in = c->size;
     int dx = k_buf(k, F32, c->batch * c->in * in * in, K_OUT);
-    int w = k_buf(k, F32, c->out * c->in * kk * kk, K_IN);
+    int w = k_buf(k, F32, c->out * c->in * kk * wide, K_IN);
     int dy = k_buf(k, F32, c->batch * c->out * o * o, K_IN);
     Val z = k_dim(k, K_B, c->batch), m = k_dim(k, K_M, c->in);
     Val h = k_dim(k, K_N, in), v = k_dim(k, K_N, in);
-    Val i = k_dim(k, K_K, c->out), r = k_dim(k, K_K, kk), q = k_dim(k, K_K, kk);
+    Val i = k_dim(k, K_K, c->out), r = k_dim(k, K_K, kk), q = k_dim(k, K_K, wide);
     k_section_a(k);
-    KAff at = k_aff_add(at2(i, c->in * kk * kk, m, kk * kk), at2(r, kk, q, 1));
+    KAff at = k_aff_add(at2(i, c->in * kk * wide, m, kk * wide), at2(r, wide, q, 1));
     Val a = k_load(k, w, at);
     k_section_b(k, a);
     KAff row = k_aff_offset(at2(h, 1, r, -c->dilation), c->pad);

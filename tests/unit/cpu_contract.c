@@ -62,6 +62,23 @@ static void add_convolutions(Kernels *s)
     }
 }
 
+/* Windows that slide over lines alone. */
+static void add_lines(Kernels *s)
+{
+    static const int64_t size[] = {1, 2, 5, 7, 8, 13, 16, 17, 29, 33};
+    for (int i = 0; i < 10; i++) {
+        Conv c = {2 + i % 3, i % 4 == 3 ? 90 : 3, i % 3 == 2 ? 40 : 6, size[i], -2 - i % 3, 1, 1,
+                  1 + i % 2};
+        if (conv_out(&c) < 1)
+            continue;
+        add(s, make_conv_forward(&arena, &c, i % 2 == 1));
+        add(s, make_conv_chain(&arena, &c));
+        add(s, make_conv_data(&arena, &c));
+        c.stride = 2;
+        add(s, make_conv_forward(&arena, &c, false));
+    }
+}
+
 static void check_all(const char *cpu, void (*fill)(Kernels *))
 {
     Kernels s = {0};
@@ -202,6 +219,16 @@ START_TEST(convolutions)
 }
 END_TEST
 
+START_TEST(lines)
+{
+    check_all("native", add_lines);
+#if defined(__x86_64__)
+    if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"))
+        check_all("x86-64-v3", add_lines);
+#endif
+}
+END_TEST
+
 START_TEST(staged)
 {
     check_all("native", add_staged);
@@ -263,6 +290,7 @@ Suite *suite_cpu_contract(void)
     tcase_add_test(t, blocked);
     tcase_add_test(t, convolutions);
     tcase_add_test(t, staged);
+    tcase_add_test(t, lines);
     tcase_add_test(t, direct);
     tcase_add_test(t, windows);
     tcase_add_test(t, narrow);

@@ -64,6 +64,7 @@ typedef struct Stage {
     bool along_k;  /* vectors of a panel lie along k, transposed in registers */
     int step;      /* places from one lane to the next: 1 or 2 */
     int pairs;     /* sliding indices: x, then y */
+    int k_pairs;   /* ... of k: x has none where a window is one place wide */
     Slide x, y;
     int64_t n_rows;       /* all there are */
     int64_t rows, blocks; /* staged at a time: rows, of each of so many other k */

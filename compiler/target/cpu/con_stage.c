@@ -100,7 +100,7 @@ static void stage_rows(Con *c, Side *s, Lv from, Lv to, Lv k0, Lv k1)
     Ir *ir = c->ir;
     const Stage *g = &s->stage;
     Walk others = s->k;
-    others.n -= g->pairs;
+    others.n -= g->k_pairs;
     int64_t row_bytes = g->pitch * c->p->es;
     IrLoop b = ir_loop(ir, k0, k1, 1, false);
     Lv digit[K_MAX_DIMS], block = LLVMBuildSub(ir->b, b.i, k0, "");

@@ -69,13 +69,31 @@ void con_stage_bytes(const ConPlan *p, Stage *g)
     g->bytes = align_up(elems * p->es, 64);
 }
 
+/* A window of one place in a line, which slides over lines: all of the fastest free index. */
+static bool find_lines(const ConPlan *p, const Side *s, Stage *g)
+{
+    const Walk *f = &s->free;
+    if (g->pairs != 2 || g->elements || g->along_k || !con_find_slide_of(p->k, s, 2, 1, &g->y) ||
+        !con_one_names_all(&g->y, false))
+        return false;
+    g->x = (Slide){.f = f->dim[f->n - 1], .n_f = f->run, .n_d = 1, .s = 1, .t = 1, .n = f->run};
+    g->k_pairs = 1;
+    return true;
+}
+
+static bool find_slides(const ConPlan *p, const Side *s, Stage *g)
+{
+    g->y = (Slide){.n_f = 1, .n_d = 1, .s = 1, .t = 1, .n = 1};
+    g->k_pairs = g->pairs;
+    if (!con_find_slide(p->k, s, 1, &g->x) || !con_one_names_all(&g->x, true))
+        return find_lines(p, s, g);
+    return g->pairs == 1 || (con_find_slide(p->k, s, 2, &g->y) && con_one_names_all(&g->y, false));
+}
+
 /* Fills in g from its first members. */
 static bool stage_of(const ConPlan *p, const Side *s, int width, Stage *g)
 {
-    g->y = (Slide){.n_f = 1, .n_d = 1, .s = 1, .t = 1, .n = 1};
-    if (!con_find_slide(p->k, s, 1, &g->x) || !con_one_names_all(&g->x, true))
-        return false;
-    if (g->pairs == 2 && (!con_find_slide(p->k, s, 2, &g->y) || !con_one_names_all(&g->y, false)))
+    if (!find_slides(p, s, g))
         return false;
     g->step = g->elements ? 1 : (int)(g->along_k ? g->x.t : g->x.s);
     if (g->step < 1 || g->step > 2)

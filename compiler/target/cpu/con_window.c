@@ -99,7 +99,7 @@ static void steps_of_stage(ConPlan *p)
         w->k_step[k - 2] = g->y.t * g->pitch;
     }
     other_steps(&s->free, g->pairs, g->y.n * g->pitch, w->free_step);
-    other_steps(&s->k, g->pairs, g->rows * g->pitch, w->k_step);
+    other_steps(&s->k, g->k_pairs, g->rows * g->pitch, w->k_step);
 }
 
 /* Lines to stage for so many panels, the first of which is a multiple of as many. */
