@@ -101,9 +101,22 @@ static void find_one(const ConPlan *p, Lanes *l)
     l->one_y = l->y.d != 0 ? con_coef(at, l->y.d) : 0;
 }
 
+/* What `many` reads is too much for the second cache: lines are asked for ahead. */
+static bool is_far(const ConPlan *p, const Lanes *l)
+{
+    int64_t bytes = 0;
+    for (Val v = l->many.from; v < l->many.to; v++) {
+        const KInst *i = &p->k->inst.at[v];
+        if (i->op == KI_LOAD)
+            bytes += p->k->buf.at[p->k->access.at[i->aux].buf].elems * p->es;
+    }
+    return bytes > p->mach->l2_bytes;
+}
+
 void con_along_plan(const ConPlan *p, Lanes *l)
 {
     const KContract *c = &p->k->con;
+    l->far = is_far(p, l);
     l->many_along = lies_along(p->k, l->many.from, l->many.to, l->lane);
     l->out_along = lies_along(p->k, c->e_from, c->e_to, l->lane);
     if (l->many_along)
@@ -135,6 +148,8 @@ static void stage_run(Con *c, const LanesPiece *at, Lv y, int64_t from, int64_t 
     begin_lanes(c, at);
     con_lanes_set(c, at, y, x.i);
     c->g.value[l->lane] = at->lane0;
+    if (l->far && l->pairs == 2)
+        con_prefetch_section(c, l->many.from, l->many.to, l->y.s == 1 ? l->y.f : l->y.d, 1);
     con_store_packed(c, con_value(c, &l->many), dst, ir_mul(ir, x.i, c->p->vl));
     gen_scalar(&c->g);
     ir_loop_end(ir, &x);
