@@ -1,182 +1,91 @@
-/* Rates of emitted contractions: matrix products beside OpenBLAS (if there is one),
- * convolutions beside a matrix product of as many operations, one thread.
+/* Rates of emitted kernels beside what the machine and libraries reach, in one run.
  *
- *     gemm [--cpu NAME] [FILTER]
+ *     gradc-rates [--cpu NAME] [--rounds N] [--threads 1|2] [WHAT [FILTER]]
  *
- * Each row: GFLOP/s, share of the FMA rate measured in the same run, OpenBLAS, ratio.
- * Build: link with the compiler library, -ldl. */
-#include <dlfcn.h>
-#include <time.h>
-#include "cpu/shapes.h"
+ *     linear-1024, linear-256, small   products beside oneDNN and OpenBLAS, where they are
+ *                                      installed, and multiply-adds in registers (rates/lists.c)
+ *     tile                             one tile by itself, beside multiply-adds in registers
+ *     streams, math                    memory; functions beside libmvec (rates/streams.c)
+ *     products                         more of them
+ *     convolutions                     GFLOP/s, beside a product of as many operations
+ *
+ * Without WHAT: all of them. */
+#include "rates/rates.h"
 
-typedef void (*KernelCode)(void **bufs, void *scratch, int64_t begin, int64_t end);
-typedef void (*Sgemm)(int, int, int, int, int, int, float, const float *, int, const float *, int,
-                      float, float *, int);
-
-static double now(void)
+/* Best of several samples of at least 15 ms, in seconds a call. */
+static double time_kernel(Rates *r, Runner *x)
 {
-    struct timespec t;
-    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
-    return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
-}
-
-typedef struct Bench {
-    Ctx cx;
-    Arena arena;
-    TargetOptions o;
-    Sgemm sgemm;
-    const char *filter;
-    double peak;
-} Bench;
-
-typedef struct Runner {
-    Loaded *loaded;
-    KernelCode code;
-    KernelFn fn;
-    void *buf[8], *scratch;
-} Runner;
-
-static Runner prepare(Bench *b, Kernel *k)
-{
-    Runner r = {0};
-    ObjectFile object = {0};
-    if (!cpu_emit_kernels(&b->cx, &b->o, &k, 1, &b->arena, &r.fn, &object)) {
-        diag_print(&b->cx, stderr);
-        exit(1);
-    }
-    r.loaded = cpu_load(&b->cx, &object, NULL);
-    *(void **)&r.code = loaded_symbol(r.loaded, "k0");
-    for (int i = 0; i < k->buf.n; i++) {
-        size_t bytes = (size_t)(k->buf.at[i].elems * dtype_bytes(k->buf.at[i].dtype));
-        r.buf[i] = aligned_alloc(64, (bytes + 127) / 64 * 64);
-        for (size_t e = 0; e < bytes / 4; e++)
-            ((float *)r.buf[i])[e] = (float)(e % 17) * 0.01f;
-    }
-    r.scratch = aligned_alloc(64, (size_t)r.fn.scratch / 64 * 64 + 64);
-    return r;
-}
-
-static void finish(Runner *r)
-{
-    for (int i = 0; i < 8; i++)
-        free(r->buf[i]);
-    free(r->scratch);
-    cpu_unload(r->loaded);
-}
-
-/* Best of several samples of at least 15 ms, in seconds a run. */
-static double time_kernel(Runner *r)
-{
+    enum { SAMPLES = 12 };
     double best = 1e9;
     int64_t n = 1;
-    for (int sample = 0; sample < 12; sample++) {
-        double t = now();
+    for (int sample = 0; sample < SAMPLES;) {
+        double t = seconds_now(r);
         for (int64_t i = 0; i < n; i++)
-            r->code(r->buf, r->scratch, 0, r->fn.n_units);
-        t = now() - t;
+            runner_call(r, x);
+        t = seconds_now(r) - t;
         if (t < 0.015) {
             n *= 2;
-            sample--;
             continue;
         }
         best = t / (double)n < best ? t / (double)n : best;
+        sample++;
     }
     return best;
 }
 
-static double time_blas(Bench *b, Runner *r, const Matmul *m)
+static double kernel_rate(Rates *r, Kernel *k, double flops)
 {
-    double best = 1e9;
-    int64_t n = 1;
-    enum { ROW_MAJOR = 101, PLAIN = 111, TRANSPOSED = 112 };
-    int ta = (m->form & TRANSPOSE_A) != 0, tb = (m->form & TRANSPOSE_B) != 0;
-    int M = (int)m->m, N = (int)m->n, K = (int)m->k;
-    for (int sample = 0; sample < 12; sample++) {
-        double t = now();
-        for (int64_t i = 0; i < n; i++)
-            b->sgemm(ROW_MAJOR, ta ? TRANSPOSED : PLAIN, tb ? TRANSPOSED : PLAIN, M, N, K, 1,
-                     r->buf[1], ta ? M : K, r->buf[2], tb ? K : N, 0, r->buf[0], N);
-        t = now() - t;
-        if (t < 0.015) {
-            n *= 2;
-            sample--;
-            continue;
-        }
-        best = t / (double)n < best ? t / (double)n : best;
-    }
-    return best;
-}
-
-static double matmul_rate(Bench *b, const Matmul *m, const char *name, bool print)
-{
-    Runner r = prepare(b, make_matmul(&b->arena, F32, m));
-    double flops = 2.0 * (double)m->m * (double)m->n * (double)m->k * (double)m->batch;
-    double rate = flops / time_kernel(&r) * 1e-9;
-    if (print) {
-        printf("%-22s %7.1f %5.2f", name, rate, rate / b->peak);
-        if (b->sgemm != NULL && m->batch == 1) {
-            double blas = flops / time_blas(b, &r, m) * 1e-9;
-            printf(" %9.1f %6.2f", blas, rate / blas);
-        }
-        printf("   scratch %lld KiB\n", (long long)r.fn.scratch / 1024);
-        fflush(stdout);
-    }
-    finish(&r);
+    Runner x = runner_new(r, k, NULL);
+    double rate = flops / time_kernel(r, &x) * 1e-9;
+    runner_free(&x);
     return rate;
 }
 
-/* What a loop of nothing but fused multiply-adds reaches: a product of one long row of
- * accumulators held in registers. */
-static double fma_rate(Bench *b)
+static double matmul_rate(Rates *r, const Matmul *m)
 {
-    Matmul m = {.batch = 1, .m = 6, .n = 16, .k = 256};
-    if (b->o.cpu != NULL && strstr(b->o.cpu, "avx512") != NULL)
-        m = (Matmul){.batch = 1, .m = 14, .n = 32, .k = 256};
-    b->peak = 1;
-    return matmul_rate(b, &m, "", false);
+    double flops = 2.0 * (double)m->m * (double)m->n * (double)m->k;
+    return kernel_rate(r, make_matmul(&r->arena, F32, m), flops);
 }
 
-static void products(Bench *b)
+/* Both operands lie as panels do, and are in the caches: the tile with its zeros and its
+ * epilogue, which is all that a product of one tile has. In turns with multiply-adds. */
+static void tiles(Rates *r)
 {
-    static const struct {
-        const char *name;
-        Matmul m;
-    } list[] = {
-        {"256 NN", {1, 256, 256, 256, 0, 0}},
-        {"512 NN", {1, 512, 512, 512, 0, 0}},
-        {"1024 NN", {1, 1024, 1024, 1024, 0, 0}},
-        {"1024 NT", {1, 1024, 1024, 1024, TRANSPOSE_B, 0}},
-        {"1024 TN", {1, 1024, 1024, 1024, TRANSPOSE_A, 0}},
-        {"mlp1 fwd NT", {1, 64, 256, 784, TRANSPOSE_B, 0}},
-        {"mlp1 fwd NN", {1, 64, 256, 784, 0, 0}},
-        {"mlp1 wgrad TN", {1, 256, 784, 64, TRANSPOSE_A, 0}},
-        {"mlp2 fwd NT", {1, 64, 10, 256, TRANSPOSE_B, 0}},
-        {"mlp2 dgrad NN", {1, 64, 256, 10, 0, 0}},
-        {"mlp2 wgrad TN", {1, 10, 256, 64, TRANSPOSE_A, 0}},
-        {"qkv fwd NT", {1, 256, 2304, 768, TRANSPOSE_B, 0}},
-        {"qkv dgrad NN", {1, 256, 768, 2304, 0, 0}},
-        {"qkv wgrad TN", {1, 2304, 768, 256, TRANSPOSE_A, 0}},
-        {"gpt-tiny qkv NT", {1, 768, 384, 128, TRANSPOSE_B, 0}},
-        {"gpt-tiny mlp NT", {1, 768, 512, 128, TRANSPOSE_B, 0}},
-        {"attention QK 64", {1, 64, 64, 32, TRANSPOSE_B, 0}},
-        {"attention PV 64", {1, 64, 32, 64, 0, 0}},
-        {"row 1x1000x768 NT", {1, 1, 1000, 768, TRANSPOSE_B, 0}},
-        {"row 1x1000x768 NN", {1, 1, 1000, 768, 0, 0}},
-        {"wide 16x32768x144 NN", {1, 16, 32768, 144, 0, 0}},
-        {"wide 32x8192x288 NN", {1, 32, 8192, 288, 0, 0}},
-        {"column 1000x1x768", {1, 1000, 1, 768, 0, 0}},
-    };
-    printf("%-22s %7s %5s %9s %6s\n", "product", "GFLOP/s", "share", "OpenBLAS", "ratio");
-    for (size_t i = 0; i < sizeof list / sizeof *list; i++)
-        if (b->filter == NULL || strstr(list[i].name, b->filter) != NULL)
-            matmul_rate(b, &list[i].m, list[i].name, true);
+    static const int64_t rounds_of_probe = 20000, calls = 2000;
+    static const int64_t rows[] = {14, 13, 12, 8, 6}, k[] = {192, 384};
+    static float to[32 * 16], from[32];
+    Probe probe = probe_new(r, PROBE_FMA);
+    int64_t wide = r->mach->vec_bytes / 4 * 2;
+    printf("\none tile, %d rounds\n%-22s %7s %7s %5s\n", r->rounds, "tile", "FMA", "GFLOP/s",
+           "share");
+    for (int i = 0; i < 10; i++) {
+        Matmul m = {1, rows[i / 2], wide, k[i % 2], TRANSPOSE_A, 0};
+        Runner x = runner_new(r, make_matmul(&r->arena, F32, &m), NULL);
+        double own[MOST_ROUNDS], peak[MOST_ROUNDS], share[MOST_ROUNDS];
+        for (int round = 0; round < r->rounds; round++) {
+            double t0 = seconds_now(r);
+            for (int64_t c = 0; c < calls; c++)
+                runner_call(r, &x);
+            double t1 = seconds_now(r);
+            probe.code(to, from, rounds_of_probe, NULL);
+            double t2 = seconds_now(r);
+            own[round] = 2e-9 * (double)(m.m * m.n * m.k) * (double)calls / (t1 - t0);
+            peak[round] = 1e-9 * probe_flops(r) * (double)rounds_of_probe / (t2 - t1);
+            share[round] = own[round] / peak[round];
+        }
+        printf("%3lld x %lld, k %-10lld %7.1f %7.1f %5.2f\n", (long long)m.m, (long long)m.n,
+               (long long)m.k, median(peak, r->rounds), median(own, r->rounds),
+               median(share, r->rounds));
+        runner_free(&x);
+    }
+    probe_free(&probe);
 }
 
-static void convolution(Bench *b, const char *name, const Conv *c, int pass)
+static void convolution(Rates *r, const char *name, const Conv *c, int pass)
 {
-    Kernel *k = pass == 0   ? make_conv_forward(&b->arena, c, false)
-                : pass == 1 ? make_conv_data(&b->arena, c)
-                            : make_conv_weight(&b->arena, c, 0);
+    Kernel *k = pass == 0   ? make_conv_forward(&r->arena, c, false)
+                : pass == 1 ? make_conv_data(&r->arena, c)
+                            : make_conv_weight(&r->arena, c, 0);
     int64_t o = conv_out(c), per = c->in * c->kernel * c->kernel, n = c->batch * o * o;
     double flops = 2.0 * (double)c->out * (double)per * (double)n;
     Matmul equal = {.batch = 1, .m = c->out, .n = n, .k = per};
@@ -189,16 +98,13 @@ static void convolution(Bench *b, const char *name, const Conv *c, int pass)
         equal = (Matmul){.batch = 1, .m = c->out, .n = per, .k = n, .form = TRANSPOSE_B};
     if (pass == 1)
         flops = 2.0 * (double)equal.m * (double)equal.n * (double)equal.k;
-    Runner r = prepare(b, k);
-    double rate = flops / time_kernel(&r) * 1e-9, product = matmul_rate(b, &equal, name, false);
+    double rate = kernel_rate(r, k, flops), product = matmul_rate(r, &equal);
     static const char *const what[] = {"forward", "data", "weight"};
-    printf("%-14s %-7s %7.1f %5.2f %9.1f %6.2f   scratch %lld KiB\n", name, what[pass], rate,
-           rate / b->peak, product, rate / product, (long long)r.fn.scratch / 1024);
+    printf("%-14s %-7s %7.1f %9.1f %6.2f\n", name, what[pass], rate, product, rate / product);
     fflush(stdout);
-    finish(&r);
 }
 
-static void convolutions(Bench *b)
+static void convolutions(Rates *r)
 {
     static const struct {
         const char *name;
@@ -209,33 +115,65 @@ static void convolutions(Bench *b)
         {"resnet 8", {32, 64, 64, 8, 3, 1, 1, 1}},   {"stride 2", {32, 16, 32, 32, 3, 2, 1, 1}},
         {"lenet 2", {64, 6, 16, 14, 5, 1, 0, 1}},
     };
-    printf("\n%-22s %7s %5s %9s %6s\n", "convolution", "GFLOP/s", "share", "product", "ratio");
+    printf("\n%-22s %7s %9s %6s\n", "convolution", "GFLOP/s", "product", "ratio");
     for (size_t i = 0; i < sizeof list / sizeof *list; i++)
         for (int pass = 0; pass < 3; pass++)
-            if ((b->filter == NULL || strstr(list[i].name, b->filter) != NULL) &&
+            if ((r->filter == NULL || strstr(list[i].name, r->filter) != NULL) &&
                 (pass != 1 || list[i].c.stride == 1))
-                convolution(b, list[i].name, &list[i].c, pass);
+                convolution(r, list[i].name, &list[i].c, pass);
+}
+
+static bool is_wanted(const char *what, const char *section)
+{
+    return what == NULL || strcmp(what, section) == 0;
+}
+
+static void sections(Rates *r, const char *what)
+{
+    static const char *const list[] = {"linear-1024", "linear-256", "small", "products"};
+    for (int i = 0; i < 4; i++)
+        if (is_wanted(what, list[i]))
+            lists_print(r, list[i]);
+    if (is_wanted(what, "tile"))
+        tiles(r);
+    if (is_wanted(what, "convolutions"))
+        convolutions(r);
+    if (is_wanted(what, "math"))
+        math_print(r);
+    if (is_wanted(what, "streams"))
+        streams_print(r);
 }
 
 int main(int argc, char **argv)
 {
-    Bench b = {0};
+    Rates r = {.rounds = 7, .lanes = 1};
+    const char *what = NULL;
     for (int i = 1; i < argc; i++) {
         if (strcmp(argv[i], "--cpu") == 0 && i + 1 < argc)
-            b.o.cpu = argv[++i];
+            r.o.cpu = argv[++i];
+        else if (strcmp(argv[i], "--rounds") == 0 && i + 1 < argc)
+            r.rounds = atoi(argv[++i]);
+        else if (strcmp(argv[i], "--threads") == 0 && i + 1 < argc)
+            r.only = atoi(argv[++i]);
+        else if (what == NULL)
+            what = argv[i];
         else
-            b.filter = argv[i];
+            r.filter = argv[i];
     }
-    ctx_init(&b.cx);
-    setenv("OPENBLAS_NUM_THREADS", "1", 1);
-    void *blas = dlopen("libopenblas.so.0", RTLD_NOW);
-    if (blas != NULL)
-        *(void **)&b.sgemm = dlsym(blas, "cblas_sgemm");
-    b.peak = fma_rate(&b);
-    printf("one tile in registers: %.1f GFLOP/s, the measure of the shares\n\n", b.peak);
-    products(&b);
-    convolutions(&b);
-    ctx_free(&b.cx);
-    arena_free(&b.arena);
+    if (r.rounds < 1 || r.rounds > MOST_ROUNDS) {
+        fprintf(stderr, "gradc-rates: 1 to %d rounds\n", MOST_ROUNDS);
+        return 2;
+    }
+    ctx_init(&r.cx);
+    r.mach = machine_find(&r.cx, &r.o, &r.arena);
+    if (r.mach == NULL) {
+        diag_print(&r.cx, stderr);
+        return 2;
+    }
+    printf("gradc for %s, registers of %d bits, LLVM %s\n", r.mach->cpu, r.mach->vec_bytes * 8,
+           cpu_llvm_version(&r.arena));
+    sections(&r, what);
+    ctx_free(&r.cx);
+    arena_free(&r.arena);
     return 0;
 }
