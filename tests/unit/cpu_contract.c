@@ -44,6 +44,19 @@ static void add_blocked(Kernels *s)
     add(s, make_embedding_matmul(&arena, 30, 40, 50));
 }
 
+/* Operands larger than half of a second cache, whichever way they lie: tiles ask for what is packed
+ * next, in one block of k or several, up to the edges. */
+static void add_streams(Kernels *s)
+{
+    static const int forms[] = {0, TRANSPOSE_A, TRANSPOSE_B, TRANSPOSE_A | TRANSPOSE_B | EPILOGUE};
+    for (int i = 0; i < 4; i++) {
+        add(s, make_matmul(&arena, F32, &(Matmul){1, 1100, 330, 260, forms[i], i == 2 ? 100 : 0}));
+        add(s, make_matmul(&arena, F32, &(Matmul){1, 90, 1030, 600, forms[i], 0}));
+    }
+    add(s, make_matmul(&arena, F64, &(Matmul){1, 610, 250, 250, 0, 0}));
+    add(s, make_matmul(&arena, F64, &(Matmul){2, 610, 250, 250, TRANSPOSE_A | TRANSPOSE_B, 0}));
+}
+
 static void add_convolutions(Kernels *s)
 {
     static const Conv conv[] = {
@@ -213,6 +226,16 @@ START_TEST(blocked)
 }
 END_TEST
 
+START_TEST(streams)
+{
+    check_all("native", add_streams);
+#if defined(__x86_64__)
+    if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"))
+        check_all("x86-64-v3", add_streams);
+#endif
+}
+END_TEST
+
 START_TEST(convolutions)
 {
     check_all("native", add_convolutions);
@@ -288,6 +311,7 @@ Suite *suite_cpu_contract(void)
     tcase_set_timeout(t, 600);
     tcase_add_test(t, sweep);
     tcase_add_test(t, blocked);
+    tcase_add_test(t, streams);
     tcase_add_test(t, convolutions);
     tcase_add_test(t, staged);
     tcase_add_test(t, lines);

@@ -82,6 +82,7 @@ typedef struct Side {
     int32_t access;
     int64_t rs, ks;
     bool in_place;
+    bool streams; /* tiles ask for what is packed next (con_stream.c) */
     PackMode pack;
     double pack_cycles; /* per element */
     Stage stage;        /* PACK_STAGE */
@@ -243,7 +244,22 @@ Lv con_table(Con *c, Lv *at, int64_t n); /* a constant of i32s */
  * c[rows][nr] (+)= a * b, strides in elements. Of a direct plan b has the addresses of the nv
  * vectors, and a last argument, ptr, has the distance of each k from there; of a window's plan it
  * has the distance of each k from a. */
+/* ... Where a side streams, three more, ptr, i64, i64: a ConStream. */
 Lv con_tile(Ir *ir, const ConPlan *p, int rows, int64_t a_row, int64_t a_k, int64_t b_k);
+int con_tile_args(const ConPlan *p);
+/* con_stream.c: what a tile asks for at its k-th step: at + k % 16 * step + k / 16 * jump. */
+typedef struct ConStream {
+    Lv at, step, jump;
+} ConStream;
+void con_stream_plan(ConPlan *p);
+/* ... the tile-th tile of a panel of columns, for this panel from k on. */
+ConStream con_stream_cols(Con *c, Lv panel, Lv k, Lv tile);
+ConStream con_stream_rows(Con *c, Lv panel, Lv k);
+void con_stream_ask(Ir *ir, const ConStream *s, Lv k);
+static inline bool con_streams(const ConPlan *p)
+{
+    return p->rows.streams || p->cols.streams;
+}
 /* con_prefetch.c: of a cache line. */
 typedef enum ConCache { CACHE_1, CACHE_2 } ConCache;
 void con_prefetch(Con *c, Lv at, ConCache cache, bool write);

@@ -482,6 +482,7 @@ void con_plan(ConPlan *p, const Kernel *k, const Machine *m, Arena *arena)
     if (con_lanes_plan(p, arena))
         return;
     cut_blocks(p);
+    con_stream_plan(p);
     lay_out(p);
     p->ahead = con_asks_ahead(p);
     bool few = p->col_panels < 8 && p->row_panels > p->col_panels;

@@ -7,8 +7,10 @@ typedef struct Tile {
     int rows;
     int64_t a_row, a_k, b_k;
     Lt vec;
-    Lv a, b, c;  /* direct: b is the table, ... */
-    Lv table;    /* of a window */
+    Lv a, b, c; /* direct: b is the table, ... */
+    Lv table;   /* of a window */
+    bool asks;  /* for what `stream` says */
+    ConStream stream;
     Lv base[16]; /* ... and these are the vectors' addresses */
     Lv acc[32][16];
 } Tile;
@@ -99,6 +101,8 @@ static void chain(Tile *t, Lv k)
             t->acc[i][v] = phi[i][v];
         }
     step(t, a, b, table);
+    if (t->asks)
+        con_stream_ask(ir, &t->stream, ir_add(ir, left, ir_int(ir, -1)));
     int64_t b_step = t->p->direct ? 4 : t->b_k * t->p->es;
     Lv next_table = ir_off(ir, table, 4);
     LLVMAddIncoming(table, &next_table, &head, 1);
@@ -124,15 +128,20 @@ static const char *window_name(Ir *ir, const ConPlan *p, int rows)
     return name;
 }
 
+int con_tile_args(const ConPlan *p)
+{
+    return con_streams(p) ? 8 : p->direct || p->window.is ? 6 : 5;
+}
+
 Lv con_tile(Ir *ir, const ConPlan *p, int rows, int64_t a_row, int64_t a_k, int64_t b_k)
 {
     const char *name =
-        arena_printf(ir->arena, "gradc.tile.%s.%dx%d.a%lld.%lld.%s%lld%s", dtype_name(p->type),
+        arena_printf(ir->arena, "gradc.tile.%s.%dx%d.a%lld.%lld.%s%lld%s%s", dtype_name(p->type),
                      rows, p->nr, (long long)a_row, (long long)a_k, p->direct ? "direct" : "b",
-                     (long long)b_k, window_name(ir, p, rows));
-    const Lt arg[] = {ir->ptr, ir->ptr, ir->ptr, ir->i64, ir->i1, ir->ptr};
+                     (long long)b_k, window_name(ir, p, rows), con_streams(p) ? ".asks" : "");
+    const Lt arg[] = {ir->ptr, ir->ptr, ir->ptr, ir->i64, ir->i1, ir->ptr, ir->i64, ir->i64};
     IrShared s;
-    if (!ir_shared_function(ir, name, ir->none, arg, p->direct || p->window.is ? 6 : 5, &s))
+    if (!ir_shared_function(ir, name, ir->none, arg, con_tile_args(p), &s))
         return s.made;
     Lv fn = ir->fn;
     ir_use_target(ir, fn);
@@ -146,6 +155,9 @@ Lv con_tile(Ir *ir, const ConPlan *p, int rows, int64_t a_row, int64_t a_k, int6
               .a = LLVMGetParam(fn, 0),
               .b = LLVMGetParam(fn, p->direct ? 5 : 1),
               .c = LLVMGetParam(fn, 2)};
+    t.asks = con_streams(p);
+    if (t.asks)
+        t.stream = (ConStream){LLVMGetParam(fn, 5), LLVMGetParam(fn, 6), LLVMGetParam(fn, 7)};
     t.table = p->window.is ? LLVMGetParam(fn, 5) : LLVMConstNull(ir->ptr);
     for (int v = 0; p->direct && v < p->nv; v++)
         t.base[v] = ir_load(ir, ir->ptr, ir_off(ir, LLVMGetParam(fn, 1), v * 8), 8);

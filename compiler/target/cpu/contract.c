@@ -8,9 +8,10 @@ typedef struct Range {
 /* What one tile needs to know of the loops around it. */
 typedef struct Place {
     Lv k0, kn, resume, fold, first_leaf, last; /* i1: resume..last */
-    Lv row_from, col_from;                     /* first panels of the blocks */
+    Lv row_from, row_to, col_from, col_to;     /* panels of the blocks */
     Lv table;                                  /* of a direct plan: con_stage_direct(); ... */
     Lv base;                                   /* of a window: con_window_base(), _table() */
+    ConStream stream;                          /* what the tile asks for */
 } Place;
 
 static Lv equal(Con *c, Lv x, Lv y)
@@ -50,8 +51,10 @@ static void call_tile(Con *c, int rows, bool packed_b, Lv a, Lv b, Lv t, const P
         rs = ks = 0; /* the tile knows */
     }
     Lv fn = con_tile(c->ir, p, rows, rs, ks, p->direct ? 0 : packed_b ? p->nr : p->cols.ks);
-    Lv arg[] = {a, b, t, at->kn, at->resume, at->table};
-    ir_call(c->ir, fn, arg, p->direct || p->window.is ? 6 : 5);
+    const ConStream *s = &at->stream;
+    Lv more = con_streams(p) ? s->at : at->table;
+    Lv arg[] = {a, b, t, at->kn, at->resume, more, s->step, s->jump};
+    ir_call(c->ir, fn, arg, con_tile_args(p));
 }
 
 /* The sum over no k at all. */
@@ -205,9 +208,56 @@ static void emit_tile(Con *c, Lv row_panel, Lv col_panel, Lv b, bool packed_b, c
 
 /* ---- blocks ------------------------------------------------------------------------ */
 
-static void rows_of_tiles(Con *c, Range rows, Lv col_panel, Lv b, bool packed_b, const Place *at)
+static void pack_panel_of_rows(Con *c, Lv panel, const Place *at)
+{
+    ConPlan *p = c->p;
+    Lv count, row0 = con_row_of(c, panel, &count);
+    con_pack(c, &p->rows, p->mr, row0, count, at->k0, at->kn, packed_rows(c, at, panel));
+}
+
+static ConStream choose(Con *c, Lv cond, const ConStream *x, const ConStream *y)
+{
+    LLVMBuilderRef b = c->ir->b;
+    return (ConStream){LLVMBuildSelect(b, cond, x->at, y->at, ""),
+                       LLVMBuildSelect(b, cond, x->step, y->step, ""),
+                       LLVMBuildSelect(b, cond, x->jump, y->jump, "")};
+}
+
+/* Rows of the first panel of columns are packed one tile ahead of being read; what comes after the
+ * last panel of columns is the first one of the next block of k. */
+static void begin_stream(Con *c, Lv row_panel, Lv col_panel, Place *at)
+{
+    Ir *ir = c->ir;
+    const ConPlan *p = c->p;
+    Lv first = equal(c, col_panel, at->col_from), one = ir_int(ir, 1);
+    if (p->rows.streams) {
+        IrIf f = ir_if(ir, first);
+        pack_panel_of_rows(c, row_panel, at);
+        ir_end_if(ir, &f);
+    }
+    ConStream rows, cols;
+    if (p->cols.streams) {
+        Lv next = ir_add(ir, col_panel, one), more = con_less(c, next, at->col_to);
+        Lv k = LLVMBuildSelect(ir->b, more, at->k0, ir_add(ir, at->k0, at->kn), "");
+        next = LLVMBuildSelect(ir->b, more, next, at->col_from, "");
+        cols = con_stream_cols(c, next, k, LLVMBuildSub(ir->b, row_panel, at->row_from, ""));
+    }
+    if (p->rows.streams) {
+        Lv next = ir_add(ir, row_panel, one), none = ir_int(ir, 0);
+        rows = con_stream_rows(c, next, at->k0);
+        ConStream nothing = {c->scratch, none, none};
+        at->stream = choose(c, first, &rows, p->cols.streams ? &cols : &nothing);
+    } else {
+        at->stream = cols;
+    }
+}
+
+static void rows_of_tiles(Con *c, Range rows, Lv col_panel, Lv b, bool packed_b, const Place *where)
 {
     IrLoop l = ir_loop(c->ir, rows.from, rows.to, 1, false);
+    Place here = *where, *at = &here;
+    if (con_streams(c->p))
+        begin_stream(c, l.i, col_panel, at);
     emit_tile(c, l.i, col_panel, b, packed_b, at);
     ir_loop_end(c->ir, &l);
 }
@@ -286,11 +336,10 @@ static void k_block(Con *c, Range rows, Range cols, const Place *where)
         count = ir_add(ir, LLVMBuildSub(ir->b, last, first, ""), count);
         at->base = con_window_base(c, first, count, at->k0, at->kn);
         at->table = con_window_table(c, at->k0);
-    } else if (!p->rows.in_place && p->n_k > 0) {
+    } else if (!p->rows.in_place && !p->rows.streams && p->n_k > 0) {
         Range some = within(c, rows, con_row_panels_end(c));
         IrLoop l = ir_loop(ir, some.from, some.to, 1, p->row_reach != K_ALL);
-        Lv count, row0 = con_row_of(c, l.i, &count);
-        con_pack(c, &p->rows, p->mr, row0, count, at->k0, at->kn, packed_rows(c, at, l.i));
+        pack_panel_of_rows(c, l.i, at);
         ir_loop_end(ir, &l);
     }
     IrLoop l = ir_loop(ir, cols.from, cols.to, 1, false);
@@ -304,7 +353,7 @@ static void k_blocks(Con *c, Range rows, Range cols)
     Ir *ir = c->ir;
     const ConPlan *p = c->p;
     Lv zero = ir_int(ir, 0), one = LLVMConstInt(ir->i1, 1, 0), no = LLVMConstInt(ir->i1, 0, 0);
-    Place at = {.row_from = rows.from, .col_from = cols.from};
+    Place at = {.row_from = rows.from, .row_to = rows.to, .col_from = cols.from, .col_to = cols.to};
     if (!p->sums && !p->chains) {
         at.k0 = zero;
         at.kn = sum_end(c);
