@@ -181,7 +181,9 @@ void con_choose_pack(const ConPlan *p, Side *s, int width)
 
 static int most_rows(const Machine *m, int nv)
 {
-    int spare = m->fma ? 1 : 2; /* the broadcast; a product */
+    int spare = m->fma ? 1 : 2;  /* the broadcast; a product */
+    if (m->arch == ARCH_AARCH64) /* which loads elements in pairs, ahead of the one in use */
+        spare = 3;
     int rows = (m->n_vregs - nv - spare) / nv;
     int single = nv + 1 + spare; /* one row takes b from memory */
     if (rows < 1 && single <= m->n_vregs)
