@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include "target/cpu/object.h"
+#include "kernel/kernel.h"
 
 static inline KAff at2(Val i, int64_t c, Val j, int64_t d)
 {

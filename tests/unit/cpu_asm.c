@@ -3,6 +3,7 @@
 #include <ctype.h>
 #include "cpu/foreign.h"
 #include "cpu/shapes.h"
+#include "target/cpu/object.h"
 
 enum { MOST = 24, SMALL = 16 }; /* kernels; those of which an emulator makes short work */
 

@@ -3,6 +3,7 @@
 #define GRADC_BENCH_RATES_H
 
 #include "cpu/shapes.h"
+#include "target/cpu/object.h"
 
 struct gradc_pool;
 

@@ -1,0 +1,212 @@
+/* Contractions of every shape and form, likewise. */
+#ifndef GRADC_TESTS_CPU_CONTRACTIONS_H
+#define GRADC_TESTS_CPU_CONTRACTIONS_H
+
+#include "cpu/fill.h"
+#include "cpu/shapes.h"
+
+static const int64_t sweep_sizes[] = {1, 2, 3, 5, 7, 8, 15, 16, 17, 31, 33, 64, 100, 127};
+
+static inline void add_sweep(Arena *arena, Kernels *s)
+{
+    uint64_t seed = 1;
+    for (int form = 0; form < 32; form++)
+        for (int i = 0; i < 6; i++) {
+            int64_t m = sweep_sizes[draw(&seed) % 14], n = sweep_sizes[draw(&seed) % 14];
+            int64_t kk = sweep_sizes[draw(&seed) % 14];
+            int64_t leaf = i < 4 ? 0 : 1 + (int64_t)(draw(&seed) % 40);
+            add_kernel(arena, s,
+                       make_matmul(arena, i == 3 ? F64 : F32,
+                                   &(Matmul){i == 2 ? 3 : 1, m, n, kk, form, leaf}));
+        }
+}
+
+static inline void add_blocked(Arena *arena, Kernels *s)
+{
+    add_kernel(arena, s, make_matmul(arena, F32, &(Matmul){1, 200, 70, 1300, 0, 0}));
+    add_kernel(arena, s,
+               make_matmul(arena, F32, &(Matmul){1, 70, 200, 1300, TRANSPOSE_A | TRANSPOSE_B, 0}));
+    add_kernel(arena, s, make_matmul(arena, F32, &(Matmul){1, 230, 50, 1300, EPILOGUE, 700}));
+    add_kernel(arena, s,
+               make_matmul(arena, F64, &(Matmul){1, 210, 33, 1300, PROLOGUE | TRANSPOSE_B, 600}));
+    add_kernel(arena, s, make_matmul(arena, F32, &(Matmul){1, 64, 256, 784, TRANSPOSE_B, 0}));
+    add_kernel(arena, s,
+               make_matmul(arena, F32, &(Matmul){1, 256, 784, 64, TRANSPOSE_A | EPILOGUE, 0}));
+    add_kernel(arena, s,
+               make_matmul(arena, F32, &(Matmul){1, 64, 10, 256, TRANSPOSE_B | EPILOGUE, 0}));
+    add_kernel(arena, s, make_matmul(arena, F32, &(Matmul){1, 1, 500, 300, 0, 0}));
+    add_kernel(arena, s, make_matmul(arena, F32, &(Matmul){1, 500, 1, 300, 0, 0}));
+    add_kernel(arena, s, make_matmul(arena, F32, &(Matmul){1, 1, 500, 300, TRANSPOSE_B, 0}));
+    add_kernel(arena, s, make_matmul(arena, F32, &(Matmul){2, 20, 30, 0, 0, 0}));
+    add_kernel(arena, s, make_embedding_matmul(arena, 30, 40, 50));
+}
+
+/* Operands larger than half of a second cache, whichever way they lie: tiles ask for what is packed
+ * next, in one block of k or several, up to the edges. */
+static inline void add_streams(Arena *arena, Kernels *s)
+{
+    static const int forms[] = {0, TRANSPOSE_A, TRANSPOSE_B, TRANSPOSE_A | TRANSPOSE_B | EPILOGUE};
+    for (int i = 0; i < 4; i++) {
+        add_kernel(
+            arena, s,
+            make_matmul(arena, F32, &(Matmul){1, 1100, 330, 260, forms[i], i == 2 ? 100 : 0}));
+        add_kernel(arena, s, make_matmul(arena, F32, &(Matmul){1, 90, 1030, 600, forms[i], 0}));
+    }
+    add_kernel(arena, s, make_matmul(arena, F64, &(Matmul){1, 610, 250, 250, 0, 0}));
+    add_kernel(arena, s,
+               make_matmul(arena, F64, &(Matmul){2, 610, 250, 250, TRANSPOSE_A | TRANSPOSE_B, 0}));
+}
+
+static inline void add_convolutions(Arena *arena, Kernels *s)
+{
+    static const Conv conv[] = {
+        {2, 3, 8, 12, 3, 1, 0, 1}, {3, 4, 7, 9, 3, 1, 1, 1},  {2, 5, 6, 11, 3, 2, 1, 1},
+        {1, 2, 5, 15, 5, 1, 2, 2}, {2, 3, 4, 20, 3, 1, 0, 1}, {5, 2, 3, 6, 1, 1, 0, 1},
+        {2, 6, 33, 7, 3, 1, 1, 1}, {1, 1, 8, 28, 3, 1, 0, 1}, {3, 17, 16, 5, 3, 2, 1, 1},
+    };
+    for (int i = 0; i < 9; i++) {
+        add_kernel(arena, s, make_conv_forward(arena, &conv[i], false));
+        add_kernel(arena, s, make_conv_forward(arena, &conv[i], true));
+        add_kernel(arena, s, make_conv_chain(arena, &conv[i]));
+        if (conv[i].stride == 1)
+            add_kernel(arena, s, make_conv_data(arena, &conv[i]));
+        add_kernel(arena, s, make_conv_weight(arena, &conv[i], 0));
+        add_kernel(arena, s, make_conv_weight(arena, &conv[i], 50));
+    }
+}
+
+/* Windows that slide over lines alone. */
+static inline void add_lines(Arena *arena, Kernels *s)
+{
+    static const int64_t size[] = {1, 2, 5, 7, 8, 13, 16, 17, 29, 33};
+    for (int i = 0; i < 10; i++) {
+        Conv c = {2 + i % 3, i % 4 == 3 ? 90 : 3, i % 3 == 2 ? 40 : 6, size[i], -2 - i % 3, 1, 1,
+                  1 + i % 2};
+        if (conv_out(&c) < 1)
+            continue;
+        add_kernel(arena, s, make_conv_forward(arena, &c, i % 2 == 1));
+        add_kernel(arena, s, make_conv_chain(arena, &c));
+        add_kernel(arena, s, make_conv_data(arena, &c));
+        c.stride = 2;
+        add_kernel(arena, s, make_conv_forward(arena, &c, false));
+    }
+}
+
+/* Rows of a window that are staged again and again, blocks of k, pictures cut by leaves. */
+static inline void add_staged(Arena *arena, Kernels *s)
+{
+    static const Conv conv[] = {
+        {2, 70, 5, 14, 3, 1, 1, 1}, {1, 40, 4, 60, 3, 1, 1, 1}, {9, 3, 5, 17, 3, 2, 1, 1},
+        {7, 20, 9, 10, 5, 1, 0, 1}, {2, 60, 7, 19, 3, 2, 1, 1}, {3, 8, 6, 24, 3, 1, 2, 2},
+        {2, 3, 9, 30, 7, 2, 3, 2},
+    };
+    for (int i = 0; i < 7; i++) {
+        add_kernel(arena, s, make_conv_forward(arena, &conv[i], i % 2 == 0));
+        add_kernel(arena, s, make_conv_chain(arena, &conv[i]));
+        if (conv[i].stride == 1)
+            add_kernel(arena, s, make_conv_data(arena, &conv[i]));
+        add_kernel(arena, s, make_conv_weight(arena, &conv[i], 0));
+        add_kernel(arena, s, make_conv_weight(arena, &conv[i], 160));
+    }
+}
+
+/* Lines a little shorter than some vectors, or as long: few output channels, so that columns are
+ * read where they are staged; of these, windows with steps, dilated ones, and k in blocks. */
+static inline void add_direct(Arena *arena, Kernels *s)
+{
+    static const int64_t size[] = {7, 8, 13, 14, 15, 16, 28, 29, 30, 31, 32, 47};
+    for (int i = 0; i < 12; i++) {
+        Conv c = {2 + i % 3, i % 4 == 3 ? 90 : 3, 4 + i % 5, size[i], 3 + i % 2 * 2, 1, 1,
+                  1 + i % 2};
+        add_kernel(arena, s, make_conv_forward(arena, &c, i % 2 == 1));
+        add_kernel(arena, s, make_conv_data(arena, &c));
+        add_kernel(arena, s, make_conv_chain(arena, &c));
+        Conv half = {2, 5, 4, 2 * size[i] + i % 2, 3, 2, 1, 1};
+        add_kernel(arena, s, make_conv_forward(arena, &half, false));
+    }
+}
+
+/* Many output channels, which then lie along the lanes: rows of tiles that are pieces of a line,
+ * whole lines or pictures, read in place or staged some lines at a time; places of a window in
+ * lines and in channels; blocks and leaves of k that begin within a line. */
+static inline void add_windows(Arena *arena, Kernels *s)
+{
+    static const Conv conv[] = {
+        {3, 8, 32, 26, 3, 1, 0, 1},  {2, 33, 64, 13, 3, 1, 1, 1}, {2, 7, 48, 31, 3, 2, 1, 1},
+        {2, 5, 17, 29, 5, 1, 2, 1},  {9, 6, 16, 10, 5, 1, 0, 1},  {3, 10, 40, 23, 3, 1, 2, 2},
+        {70, 4, 32, 4, 3, 1, 1, 1},  {2, 3, 64, 40, 7, 2, 3, 1},  {3, 19, 31, 8, 3, 2, 0, 1},
+        {1, 90, 128, 9, 3, 1, 1, 1}, {2, 16, 16, 61, 3, 1, 1, 1}, {5, 2, 130, 7, 2, 1, 0, 1},
+        {2, 2, 32, 97, 1, 2, 0, 1},  {1, 2, 16, 150, 3, 1, 0, 1},
+    };
+    for (int i = 0; i < 14; i++) {
+        add_kernel(arena, s, make_conv_forward(arena, &conv[i], i % 4 == 3));
+        if (conv[i].pad > 0)
+            add_kernel(arena, s, make_conv_chain(arena, &conv[i]));
+        if (conv[i].stride == 1)
+            add_kernel(arena, s, make_conv_data(arena, &conv[i]));
+        static const int64_t leaf[] = {0, 160, 512, 77};
+        for (int l = i % 2; l < 4; l += 2)
+            add_kernel(arena, s, make_conv_weight(arena, &conv[i], leaf[l]));
+    }
+    /* A table of one picture's places: all of them would be too many. */
+    Conv large = {5, 2, 32, 62, 3, 1, 0, 1};
+    add_kernel(arena, s, make_conv_weight(arena, &large, 3600));
+    large.pad = 1;
+    add_kernel(arena, s, make_conv_weight(arena, &large, 3844 / 4));
+}
+
+/* Pictures so narrow that a vector reaches over several lines of them, and over pictures. */
+static inline void add_narrow(Arena *arena, Kernels *s)
+{
+    for (int64_t size = 1; size <= 17; size++) {
+        int64_t kernel = size % 2 == 0 ? 3 : 5, out = size % 3 == 0 ? 40 : 6;
+        Conv c = {3 + size % 4, 5, out, size, kernel, 1, kernel / 2, 1};
+        add_kernel(arena, s, make_conv_forward(arena, &c, size % 5 == 0));
+        add_kernel(arena, s, make_conv_chain(arena, &c));
+        add_kernel(arena, s, make_conv_data(arena, &c));
+        add_kernel(arena, s, make_conv_weight(arena, &c, 0));
+        c.stride = 2;
+        add_kernel(arena, s, make_conv_forward(arena, &c, false));
+    }
+}
+
+/* Channels along the lanes: vectors that are full or not, lines longer than a tile, planes that are
+ * taken some lines at a time, leaves that end within a line. */
+static inline void add_depthwise_as(Arena *arena, Kernels *s, int form)
+{
+    static const Conv conv[] = {
+        {3, 16, 0, 6, 3, 1, 1, 1},  {2, 24, 0, 7, 3, 2, 1, 1},   {2, 17, 0, 12, 5, 1, 2, 1},
+        {1, 48, 0, 15, 3, 1, 1, 1}, {2, 8, 0, 29, 3, 1, 0, 1},   {2, 33, 0, 9, 3, 1, 2, 2},
+        {1, 16, 0, 97, 3, 1, 1, 1}, {1, 19, 0, 130, 3, 2, 1, 1}, {5, 40, 0, 1, 3, 1, 1, 1},
+        {2, 5, 0, 20, 3, 1, 1, 1},  {4, 16, 0, 3, 3, 1, 1, 1},   {2, 12, 0, 10, 1, 1, 0, 1},
+        {2, 20, 0, 16, 2, 2, 0, 1}, {1, 32, 0, 40, 7, 1, 3, 1},
+    };
+    static const int64_t leaf[] = {0, 64, 50, 1};
+    for (int i = 0; i < 14; i++)
+        for (int first = 0; first < 2; first++) {
+            add_kernel(arena, s,
+                       make_depthwise(arena, form | DEPTHWISE_FORWARD, &conv[i], i % 3 == 2 ? 4 : 0,
+                                      first));
+            if (conv[i].stride == 1)
+                add_kernel(arena, s,
+                           make_depthwise(arena, form | DEPTHWISE_DATA, &conv[i], 0, first));
+            for (int l = 0; l < 3 + (conv[i].size < 8); l++)
+                add_kernel(
+                    arena, s,
+                    make_depthwise(arena, form | DEPTHWISE_WEIGHT, &conv[i], leaf[l], first));
+        }
+}
+
+static inline void add_depthwise(Arena *arena, Kernels *s)
+{
+    add_depthwise_as(arena, s, 0);
+}
+
+/* ... with nothing to transpose; windows that slide over lines alone, or are one place. */
+static inline void add_channels_last(Arena *arena, Kernels *s)
+{
+    add_depthwise_as(arena, s, CHANNELS_LAST);
+    add_depthwise_as(arena, s, CHANNELS_LAST | ONE_WIDE);
+}
+
+#endif
