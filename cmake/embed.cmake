@@ -1,4 +1,4 @@
-# cmake -DTO=FOLDER -DABI=abi.h -DMODELS=a.model;b.model -P embed.cmake
+# cmake -DTO=FOLDER -DABI=abi.h -DPRELUDE=prelude.cuh -DMODELS=a.model;b.model -P embed.cmake
 # writes embedded.c and embedded.h: files as NUL-terminated byte arrays.
 set(header "/* Written by cmake/embed.cmake. */
 #ifndef GRADC_EMBEDDED_H
@@ -27,6 +27,7 @@ function(embed symbol file)
 endfunction()
 
 embed(abi_text ${ABI})
+embed(cuda_prelude ${PRELUDE})
 foreach(model ${MODELS})
     get_filename_component(name ${model} NAME_WE)
     embed(lib_${name}_model ${model})

@@ -88,7 +88,8 @@ int read_options(Cli *c)
     if (o->precision != NULL && !precision_find(o->precision, &known))
         return usage_error(c, "--precision takes f32, bf16 and f16, not `%s`", o->precision);
     if (target_find(o->target.target) == NULL)
-        return usage_error(c, "there is no target `%s`; this gradc has: cpu", o->target.target);
+        return usage_error(c, "there is no target `%s`; this gradc has: cpu, cuda",
+                           o->target.target);
     o->allow_split = cli_has(c, OPT_ALLOW_SPLIT);
     if (o->allow_split && !cli_has(c, OPT_BUDGET))
         return usage_error(c, "--allow-split is for a --budget, and there is none");
@@ -191,9 +192,12 @@ static const char *dep_text(const Cli *c, Output *out, const char *object)
 }
 
 static const char *const kinds[] = {"graph", "plan", "kernels", "llvm-ir", "asm",
-                                    "dot",   "json", "header",  "dep"};
-static const char *const suffixes[] = {".gir", ".plan", ".kernels", ".ll", ".s",
-                                       ".dot", ".json", ".h",       ".o.d"};
+                                    "dot",   "json", "header",  "dep",     "cuda"};
+static const char *const suffixes[] = {".gir", ".plan", ".kernels", ".ll",  ".s",
+                                       ".dot", ".json", ".h",       ".o.d", ".cu"};
+/* The only target that has it, or NULL. */
+static const char *const only_of[] = {NULL, NULL, NULL,  "cpu", "cpu",
+                                      NULL, NULL, "cpu", "cpu", "cuda"};
 enum { N_KINDS = sizeof kinds / sizeof *kinds };
 
 static int emit_kind(const char *spec)
@@ -224,6 +228,8 @@ static const char *emit_text(Cli *c, Output *out, int kind, const char *object)
         return text_of_plans(c, out, true);
     case 7:
         return out->object.header;
+    case 9:
+        return out->object.cuda;
     default:
         return dep_text(c, out, object);
     }
@@ -239,8 +245,11 @@ static int want_emits(Cli *c)
             return usage_error(c, "--emit does not know `%s`%s%s%s", s,
                                near ? "; did you mean `" : "", near ? near : "", near ? "`?" : "");
         }
+        if (only_of[kind] != NULL && strcmp(only_of[kind], c->options.target.target) != 0)
+            return usage_error(c, "--emit %s is for --target %s", kinds[kind], only_of[kind]);
         c->options.target.want_ir |= kind == 3;
         c->options.target.want_asm |= kind == 4;
+        c->options.target.want_cuda |= kind == 9;
     }
     return EXIT_OK;
 }
@@ -249,8 +258,10 @@ static int write_outputs(Cli *c, Output *out, const char *object)
 {
     Files *f = files_open(out->arena);
     const char *header = replace_suffix(out->arena, object, ".o", ".h");
-    files_add(f, object, out->object.bytes, out->object.n_bytes);
-    files_add(f, header, out->object.header, strlen(out->object.header));
+    if (out->object.bytes != NULL) {
+        files_add(f, object, out->object.bytes, out->object.n_bytes);
+        files_add(f, header, out->object.header, strlen(out->object.header));
+    }
     const char *s;
     for (int i = 0; (s = cli_nth(c, OPT_EMIT, i)) != NULL; i++) {
         int kind = emit_kind(s);
@@ -291,8 +302,9 @@ static void summary(const Cli *c, const Output *out, const char *object, double 
             ? ""
             : arena_printf(out->arena, ", %lld bytes of a store for what is offloaded",
                            (long long)p->store_bytes);
+    const char *what = out->object.bytes != NULL ? object : p->name;
     fprintf(stderr, "%s: %lld parameters, %lld bytes of memory%s, %d kernels, %zu bytes, %.0f ms\n",
-            object, (long long)parameter_count(p), (long long)p->arena_bytes, store,
+            what, (long long)parameter_count(p), (long long)p->arena_bytes, store,
             out->object.n_kernels, out->object.n_bytes, ms);
 }
 

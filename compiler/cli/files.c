@@ -215,10 +215,10 @@ static bool is_memory(const Ctx *cx)
     return false;
 }
 
-static bool is_internal(const Ctx *cx)
+static bool has_code(const Ctx *cx, Code code)
 {
     for (int i = 0; i < cx->diag.n; i++)
-        if (cx->diag.at[i]->code == E0990)
+        if (cx->diag.at[i]->code == code)
             return true;
     return false;
 }
@@ -228,8 +228,10 @@ int finish(Cli *c, bool ok)
     diag_print(c->cx, stderr);
     if (ok && c->cx->n_errors == 0)
         return EXIT_OK;
-    if (is_internal(c->cx))
+    if (has_code(c->cx, E0990))
         return EXIT_INTERNAL;
+    if (has_code(c->cx, E0703))
+        return EXIT_NO_GPU;
     return is_memory(c->cx) ? EXIT_MEMORY : EXIT_INPUT;
 }
 

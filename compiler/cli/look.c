@@ -172,13 +172,13 @@ int command_doctor(Cli *c)
     const Caps *caps = target_cpu.caps(c->cx, &o, &a);
     const char *llvm = cpu_llvm_version(&a), *cpu = cpu_host_name(&a);
     long pages = sysconf(_SC_PHYS_PAGES), size = sysconf(_SC_PAGE_SIZE);
-    const char *form = c->cx->json
-                           ? "{\"gradc\": \"%s\", \"abi\": %d, \"llvm\": \"%s\", "
-                             "\"cpu\": \"%s\", \"target\": \"%s\", \"cores\": %d, "
-                             "\"memory_bytes\": %lld, \"cuda\": null"
-                           : "gradc     %s, ABI %d\nLLVM      %s\nprocessor %s\n"
-                             "target    cpu:%s\ncores     %d usable\n"
-                             "memory    %lld bytes\nCUDA      no such target in this gradc\n";
+    const char *form = c->cx->json ? "{\"gradc\": \"%s\", \"abi\": %d, \"llvm\": \"%s\", "
+                                     "\"cpu\": \"%s\", \"target\": \"%s\", \"cores\": %d, "
+                                     "\"memory_bytes\": %lld, \"cuda\": null"
+                                   : "gradc     %s, ABI %d\nLLVM      %s\nprocessor %s\n"
+                                     "target    cpu:%s\ncores     %d usable\n"
+                                     "memory    %lld bytes\nCUDA      kernels as text, by build "
+                                     "--target cuda --emit cuda\n";
     printf(form, GRADC_VERSION, GRADC_ABI, llvm, cpu_model(&a), cpu, n,
            (long long)pages * (long long)size);
     print_cache(c);

@@ -2,7 +2,7 @@
 #include <string.h>
 #include "target.h"
 
-static const Target *const targets[] = {&target_cpu};
+static const Target *const targets[] = {&target_cpu, &target_cuda};
 
 const Target *target_find(const char *name)
 {
@@ -18,7 +18,7 @@ bool target_emit(Ctx *cx, const Program *p, const TargetOptions *o, ObjectFile *
     const Target *t = target_find(name);
     if (t == NULL) {
         Diag *d = diag_error(cx, E0701, NO_SPAN, "there is no target `%s`", name);
-        diag_help(cx, d, "targets are: cpu");
+        diag_help(cx, d, "targets are: cpu, cuda");
         return false;
     }
     return t->emit(cx, p, o, p->arena, out);

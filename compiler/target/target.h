@@ -9,12 +9,13 @@
 
 /* Zero (NULL, 0, false) is the default of every field. */
 typedef struct TargetOptions {
-    const char *target;  /* "cpu" */
+    const char *target;  /* "cpu", "cuda" */
     const char *cpu;     /* "native" (default), "baseline", a level (x86-64-v3) or a CPU's name */
     const char *triple;  /* x86_64 or aarch64; ELF, Mach-O or COFF; default: this machine */
     int32_t threads_max; /* default 8; lanes that the object's scratch has room for */
     bool want_ir;        /* LLVM IR as text, into ObjectFile.ir */
     bool want_asm;       /* assembly as text, into ObjectFile.assembly */
+    bool want_cuda;      /* CUDA C++ as text, into ObjectFile.cuda; of the target cuda */
     bool no_lines;       /* no DWARF line tables */
     bool laps;           /* entries call a Lap after each step: see there */
     int32_t jobs;        /* threads that compile; 0 is 1. The bytes do not depend on it */
@@ -36,6 +37,7 @@ typedef struct ObjectFile {
     size_t n_bytes;
     const char *header;        /* C99 and C++ text of NAME.h */
     const char *ir, *assembly; /* NULL unless wanted */
+    const char *cuda;          /* likewise; then there are neither bytes nor a header */
     const char *cpu;           /* "cpu:znver3" */
     int32_t n_kernels;         /* kernel functions in the object */
     int32_t n_parts, n_cached; /* compiled by themselves; of these, from the cache */
@@ -50,7 +52,7 @@ typedef struct Target {
     bool (*emit)(Ctx *cx, const Program *p, const TargetOptions *o, Arena *arena, ObjectFile *out);
 } Target;
 
-extern const Target target_cpu;
+extern const Target target_cpu, target_cuda;
 
 /* The target of this name, or NULL. */
 const Target *target_find(const char *name);

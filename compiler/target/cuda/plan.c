@@ -1,0 +1,231 @@
+/* Loop kernels: the grid, the team of an item, the loops that it shares out. */
+#include <assert.h>
+#include "cuda.h"
+
+enum {
+    POINT_THREADS = 256,     /* of a block whose items are threads */
+    TEAM_THREADS = 128,      /* ... are teams of half a warp */
+    BLOCK_TEAM = 256,        /* the largest team */
+    SHARED_BYTES = 48 << 10, /* of a block, without asking for more */
+    FEW_TURNS = 8,           /* a loop so short is not worth a team */
+};
+
+bool cu_is_loop(const Kernel *k, Val v)
+{
+    int op = k->inst.at[v].op;
+    return op == KI_PAR || op == KI_SEQ || op == KI_RED;
+}
+
+static const KInst *inst(const Plan *p, Val v)
+{
+    return &p->k->inst.at[v];
+}
+
+static bool is_red(const Plan *p, Val v)
+{
+    return inst(p, v)->op == KI_RED;
+}
+
+/* ---- accumulators -------------------------------------------------------------------------- */
+
+/* The innermost RED loop around `into` that lies inside of its accumulator's scope. */
+static Val feeding_loop(const Plan *p, Val into)
+{
+    Val acc = inst(p, into)->a, found = 0;
+    for (Val v = acc + 1; v < into; v++)
+        if (is_red(p, v) && p->end_of[v] > into)
+            found = v;
+    return found;
+}
+
+static void find_lanes(Plan *p)
+{
+    for (Val v = 1; v < (Val)p->k->inst.n; v++) {
+        if (inst(p, v)->op != KI_INTO)
+            continue;
+        Val red = p->red_of[v] = feeding_loop(p, v);
+        if (red != 0)
+            p->wide[inst(p, v)->a] = p->feeds[red] = true;
+    }
+}
+
+int32_t cu_slots(const Plan *plan, DType t, bool ours)
+{
+    return ours ? k_lanes(t) / plan->team : k_lanes(t);
+}
+
+/* ---- the grid ---------------------------------------------------------------------------------
+ */
+
+/* A value that may be computed by whoever needs it. */
+static bool is_pure(const Plan *p, Val v)
+{
+    const KInst *i = inst(p, v);
+    if (i->op == KI_LOAD)
+        return p->k->buf.at[p->k->access.at[i->aux].buf].mode == K_IN;
+    return kop_class((KOp)i->op) <= K_CLASS_MATH;
+}
+
+/* The only loop of [from, to), if all else in it is pure. */
+static Val only_loop(const Plan *p, Val from, Val to)
+{
+    Val found = 0;
+    for (Val v = from; v < to; v++) {
+        if (cu_is_loop(p->k, v)) {
+            if (found != 0)
+                return 0;
+            found = v;
+            v = p->end_of[v];
+        } else if (!is_pure(p, v)) {
+            return 0;
+        }
+    }
+    return found;
+}
+
+static void find_chain(Plan *p)
+{
+    Val from = 1, to = (Val)p->k->inst.n;
+    p->items = 1;
+    while (p->n_chain < CU_MAX_CHAIN) {
+        Val v = only_loop(p, from, to);
+        if (v == 0 || inst(p, v)->op != KI_PAR)
+            break;
+        p->chain[p->n_chain++] = v;
+        p->items *= inst(p, v)->imm.i;
+        from = v + 1;
+        to = p->end_of[v];
+    }
+}
+
+/* What an item runs is [*from, *to). */
+static void body(const Plan *p, Val *from, Val *to)
+{
+    Val last = p->n_chain > 0 ? p->chain[p->n_chain - 1] : 0;
+    *from = last + 1;
+    *to = last > 0 ? p->end_of[last] : (Val)p->k->inst.n;
+}
+
+/* ---- loops that a team shares out
+ * ---------------------------------------------------------------- */
+
+/* No accumulator of the outside is fed by lanes of another loop inside of this one. */
+static bool can_share(const Plan *p, Val loop)
+{
+    if (inst(p, loop)->op == KI_SEQ)
+        return false;
+    for (Val v = loop + 1; v < p->end_of[loop]; v++)
+        if (inst(p, v)->op == KI_INTO && inst(p, v)->a < loop && p->red_of[v] != loop)
+            return false;
+    return true;
+}
+
+static void find_shared(Plan *p, Val from, Val to)
+{
+    for (Val v = from; v < to; v++) {
+        if (inst(p, v)->op == KI_ACC)
+            p->ours[v] = true;
+        if (!cu_is_loop(p->k, v))
+            continue;
+        if (can_share(p, v)) {
+            p->shared[v] = true;
+            v = p->end_of[v];
+        }
+    }
+}
+
+/* How loads and stores lie in memory: `along` a shared loop side by side, or along the grid. */
+static void count_strides(const Plan *p, Val loop, int *along, int *across)
+{
+    Val last = p->n_chain > 0 ? p->chain[p->n_chain - 1] : 0;
+    for (Val v = loop + 1; v < p->end_of[loop]; v++) {
+        if (kop_class((KOp)inst(p, v)->op) != K_CLASS_MEM)
+            continue;
+        const KAff *at = &p->k->access.at[inst(p, v)->aux].at;
+        for (int i = 0; i < at->n; i++) {
+            bool unit = at->t[i].coef == 1 || at->t[i].coef == -1;
+            *along += unit && at->t[i].v == loop;
+            *across += unit && at->t[i].v == last;
+        }
+    }
+}
+
+/* Threads of an item: 1 where none of its loops is worth sharing. */
+static int32_t choose_team(const Plan *p)
+{
+    int along = 0, across = 0;
+    int64_t longest = 0;
+    bool lanes = false, eight = false;
+    for (Val v = 1; v < (Val)p->k->inst.n; v++) {
+        if (p->shared[v]) {
+            count_strides(p, v, &along, &across);
+            longest = inst(p, v)->imm.i > longest ? inst(p, v)->imm.i : longest;
+        }
+        bool wide = p->wide[v] && p->ours[v];
+        lanes |= wide;
+        eight |= wide && k_lanes((DType)inst(p, v)->dtype) == 8;
+    }
+    if (longest < FEW_TURNS || (across > along && p->items >= 2 * BLOCK_TEAM))
+        return 1;
+    if (lanes)
+        return eight ? 8 : 16;
+    return longest > BLOCK_TEAM ? BLOCK_TEAM : (int32_t)align_up(longest, 32);
+}
+
+/* ---- blocks
+ * ------------------------------------------------------------------------------------------ */
+
+static int64_t local_bytes(const Kernel *k)
+{
+    int64_t bytes = 0;
+    for (int i = 0; i < k->buf.n; i++)
+        if (k->buf.at[i].mode == K_LOCAL)
+            bytes += align_up(k->buf.at[i].elems * dtype_bytes(k->buf.at[i].dtype), 16);
+    return bytes;
+}
+
+static void find_lane_turns(Plan *p)
+{
+    p->lanes = 8;
+    for (Val v = 1; v < (Val)p->k->inst.n; v++)
+        if (p->wide[v] && k_lanes((DType)inst(p, v)->dtype) == CU_LANES)
+            p->lanes = CU_LANES;
+}
+
+static void choose_blocks(Plan *p)
+{
+    p->teams = p->team == 1 ? POINT_THREADS : p->team < 32 ? TEAM_THREADS / p->team : 1;
+    p->local_bytes = p->team == 1 ? 0 : local_bytes(p->k);
+    while (p->teams > 1 && p->teams * p->local_bytes > SHARED_BYTES)
+        p->teams /= 2;
+    if (p->teams > p->items)
+        p->teams = p->items > 0 ? (int32_t)p->items : 1;
+    p->threads = p->teams * p->team;
+}
+
+Plan *cu_plan_loop(const Kernel *k, Arena *arena)
+{
+    Plan *p = NEW(arena, Plan);
+    p->k = k;
+    p->end_of = NEW_ARRAY(arena, Val, k->inst.n);
+    p->red_of = NEW_ARRAY(arena, Val, k->inst.n);
+    p->wide = NEW_ARRAY(arena, bool, k->inst.n);
+    p->feeds = NEW_ARRAY(arena, bool, k->inst.n);
+    p->shared = NEW_ARRAY(arena, bool, k->inst.n);
+    p->ours = NEW_ARRAY(arena, bool, k->inst.n);
+    for (Val v = 1; v < (Val)k->inst.n; v++)
+        if (inst(p, v)->op == KI_END)
+            p->end_of[inst(p, v)->aux] = v;
+    find_lanes(p);
+    find_chain(p);
+    Val from, to;
+    body(p, &from, &to);
+    find_shared(p, from, to);
+    p->team = choose_team(p);
+    if (p->team == 1)
+        for (Val v = 1; v < (Val)k->inst.n; v++)
+            p->shared[v] = p->ours[v] = false;
+    find_lane_turns(p);
+    choose_blocks(p);
+    return p;
+}

@@ -1,0 +1,105 @@
+/* Tiles: large enough to read little, small enough that every multiprocessor has one. */
+#include "tile.h"
+
+enum {
+    TILE_DEPTH = 16,
+    FEWEST_THREADS = 32,
+    MULTIPROCESSORS = 132,  /* of an H100 or H200; an A100 has 108 */
+    PANEL_BYTES = 40 << 10, /* both, of the 48 KiB that a block has without asking for more */
+};
+
+static int64_t extent_of(const Kernel *k, KRole role)
+{
+    int64_t n = 1;
+    for (int i = 0; i < k->con.n[role]; i++)
+        n *= k->inst.at[k->con.dim[role][i]].imm.i;
+    return n;
+}
+
+/* Loads of the section that move by 1 with the last sub-index of the role. */
+static int unit_loads(const Kernel *k, Val from, Val to, KRole role)
+{
+    int n = 0, of = k->con.n[role];
+    for (Val v = from; v < to && of > 0; v++) {
+        if (k->inst.at[v].op != KI_LOAD)
+            continue;
+        const KAff *at = &k->access.at[k->inst.at[v].aux].at;
+        for (int i = 0; i < at->n; i++)
+            n += at->t[i].v == k->con.dim[role][of - 1] && at->t[i].coef == 1;
+    }
+    return n;
+}
+
+/* Threads by role: as many as there are rows, where these are few. */
+static void share_threads(Tile *t)
+{
+    int64_t m = t->extent[K_M], n = t->extent[K_N];
+    t->rows = t->cols = 16;
+    while (t->rows > 1 && t->rows / 2 >= m && t->cols < n) {
+        t->rows /= 2;
+        t->cols *= 2;
+    }
+    while (t->cols > 1 && t->cols / 2 >= n && t->rows < m) {
+        t->cols /= 2;
+        t->rows *= 2;
+    }
+    while (t->rows * t->cols > FEWEST_THREADS && (t->rows / 2 >= m || t->cols / 2 >= n))
+        *(t->rows / 2 >= m ? &t->rows : &t->cols) /= 2;
+}
+
+static int64_t pieces(int64_t n, int64_t size)
+{
+    return (n + size - 1) / size;
+}
+
+static int64_t count_tiles(const Tile *t, int m, int n)
+{
+    return t->extent[K_B] * pieces(t->extent[K_M], (int64_t)t->rows * m) *
+           pieces(t->extent[K_N], (int64_t)t->cols * n);
+}
+
+static bool panels_fit(const Tile *t, DType type, int m, int n)
+{
+    return (int64_t)t->k * (t->rows * m + t->cols * n) * dtype_bytes(type) <= PANEL_BYTES;
+}
+
+/* Elements of a thread: up to 8 by 8 of f32, 4 by 4 of f64, while there are tiles for all. */
+static void share_elements(Tile *t, DType type)
+{
+    int most = type == F64 ? 4 : 8, m = 1, n = 1;
+    for (;;) {
+        bool more_m = 2 * m <= most && t->extent[K_M] > (int64_t)t->rows * m;
+        bool more_n = 2 * n <= most && t->extent[K_N] > (int64_t)t->cols * n;
+        bool take_m = more_m && (m <= n || !more_n);
+        if (!more_m && !more_n)
+            break;
+        int next_m = take_m ? 2 * m : m, next_n = take_m ? n : 2 * n;
+        if (count_tiles(t, next_m, next_n) < MULTIPROCESSORS && m * n >= 4)
+            break;
+        if (!panels_fit(t, type, next_m, next_n))
+            break;
+        m = next_m;
+        n = next_n;
+    }
+    t->each_m = m;
+    t->each_n = n;
+}
+
+Tile cu_plan_tile(const Kernel *k)
+{
+    Tile t = {.k = TILE_DEPTH, .leaf = k->con.leaf};
+    for (int r = 0; r < 4; r++)
+        t.extent[r] = extent_of(k, (KRole)r);
+    share_threads(&t);
+    share_elements(&t, k->con.dtype);
+    t.m = t.rows * t.each_m;
+    t.n = t.cols * t.each_n;
+    t.tiles_m = pieces(t.extent[K_M], t.m);
+    t.tiles_n = pieces(t.extent[K_N], t.n);
+    if (t.leaf <= 0 || t.leaf > t.extent[K_K])
+        t.leaf = t.extent[K_K];
+    const KContract *c = &k->con;
+    t.a_along_k = unit_loads(k, c->a_from, c->a_to, K_K) >= unit_loads(k, c->a_from, c->a_to, K_M);
+    t.b_along_k = unit_loads(k, c->b_from, c->b_to, K_K) > unit_loads(k, c->b_from, c->b_to, K_N);
+    return t;
+}

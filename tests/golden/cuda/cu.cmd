@@ -1,0 +1,1 @@
+"$gradc" build "$model" $args -q --target cuda --emit cuda=- | sed '1,/^\/\* ---- functions/d'
