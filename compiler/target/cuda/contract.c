@@ -64,11 +64,17 @@ static void emit_tile(Emit *e)
     if (t->tiles_n > 1)
         by_n = cu_printf(p, " / %lld", (long long)t->tiles_n);
     cu_line(p, "const %s tile = blockIdx.x;", index);
-    cu_line(p, "const %s n_from = tile %% %lld * %d;", index,
-            (long long)(t->tiles_n > 0 ? t->tiles_n : 1), t->n);
-    int64_t tiles_m = t->tiles_m > 0 ? t->tiles_m : 1;
-    cu_line(p, "const %s m_from = tile%s %% %lld * %d;", index, by_n, (long long)tiles_m, t->m);
-    by_m = cu_printf(p, "tile / %lld", (long long)(tiles_m * (t->tiles_n > 0 ? t->tiles_n : 1)));
+    if (t->tiles_n > 1)
+        cu_line(p, "const %s n_from = tile %% %lld * %d;", index, (long long)t->tiles_n, t->n);
+    else
+        cu_line(p, "const %s n_from = 0;", index);
+    if (t->tiles_m > 1)
+        cu_line(p, "const %s m_from = tile%s %% %lld * %d;", index, by_n, (long long)t->tiles_m,
+                t->m);
+    else
+        cu_line(p, "const %s m_from = 0;", index);
+    int64_t tiles = t->tiles_m * t->tiles_n;
+    by_m = tiles > 1 ? cu_printf(p, "tile / %lld", (long long)tiles) : "tile";
     decode(e, K_B, by_m);
 }
 
@@ -115,23 +121,10 @@ static void emit_panel(Emit *e, bool a)
 /* The chain of all k of a panel: as many as there are, no more. */
 static void emit_multiply(Emit *e, const char *head)
 {
-    const Tile *t = &e->t;
-    Printer *p = e->p;
-    cu_open(p, "%s", head);
-    cu_line(p, "%s x[%d], y[%d];", e->type, t->each_m, t->each_n);
-    cu_line(p, "#pragma unroll");
-    cu_line(p, "for (int row = 0; row < %d; row++)", t->each_m);
-    cu_line(p, "    x[row] = left[depth][row_thread * %d + row];", t->each_m);
-    cu_line(p, "#pragma unroll");
-    cu_line(p, "for (int col = 0; col < %d; col++)", t->each_n);
-    cu_line(p, "    y[col] = right[depth][col_thread * %d + col];", t->each_n);
-    cu_line(p, "#pragma unroll");
-    cu_line(p, "for (int row = 0; row < %d; row++)", t->each_m);
-    cu_line(p, "#pragma unroll");
-    cu_line(p, "    for (int col = 0; col < %d; col++)", t->each_n);
-    cu_line(p, "        chain[row][col] = %s(x[row], y[col], chain[row][col]);",
-            e->con->dtype == F64 ? "fma" : "fmaf");
-    cu_close(p);
+    cu_line(e->p, "%s", head);
+    cu_line(e->p,
+            "    multiply(chain, &left[depth][row_thread * %d], &right[depth][col_thread * %d]);",
+            e->t.each_m, e->t.each_n);
 }
 
 static void emit_panels(Emit *e, const char *from, const char *end, bool whole)
@@ -144,17 +137,17 @@ static void emit_panels(Emit *e, const char *from, const char *end, bool whole)
     emit_panel(e, false);
     cu_line(p, "__syncthreads();");
     const char *full = cu_printf(p, "for (int depth = 0; depth < %d; depth++)", e->t.k);
-    if (whole) {
-        cu_line(p, "#pragma unroll");
-        emit_multiply(e, full);
-    } else {
-        cu_open(p, "if (k_from + %d <= k_end)", e->t.k);
-        cu_line(p, "#pragma unroll");
-        emit_multiply(e, full);
-        cu_close(p);
-        cu_open(p, "else");
+    if (!whole)
+        cu_line(p, "if (k_from + %d <= k_end)", e->t.k);
+    p->depth += !whole;
+    cu_line(p, "#pragma unroll");
+    emit_multiply(e, full);
+    p->depth -= !whole;
+    if (!whole) {
+        cu_line(p, "else");
+        p->depth++;
         emit_multiply(e, "for (int depth = 0; depth < k_end - k_from; depth++)");
-        cu_close(p);
+        p->depth--;
     }
     cu_line(p, "__syncthreads();");
     cu_close(p);
@@ -169,13 +162,7 @@ static void emit_leaves(Emit *e)
     cu_line(p, "const %s leaf_end = leaf + %lld < %s ? leaf + %lld : %s;", index,
             (long long)t->leaf, end, (long long)t->leaf, end);
     emit_panels(e, "leaf", "leaf_end", false);
-    cu_open(p, "for (int row = 0; row < %d; row++)", t->each_m);
-    cu_open(p, "for (int col = 0; col < %d; col++)", t->each_n);
-    cu_line(p, "total[row][col] = leaf == 0 ? chain[row][col] : total[row][col] + "
-               "chain[row][col];");
-    cu_line(p, "chain[row][col] = 0;");
-    cu_close(p);
-    cu_close(p);
+    cu_line(p, "end_leaf(total, chain, leaf == 0);");
     cu_close(p);
 }
 

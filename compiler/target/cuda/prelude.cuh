@@ -248,3 +248,37 @@ template <int N, class T> DEVICE void fill(T (&lane)[N], T x)
     for (int l = 0; l < N; l++)
         lane[l] = x;
 }
+
+/* ---- contractions -------------------------------------------------------------------------------- */
+
+DEVICE float fused(float x, float y, float z) { return fmaf(x, y, z); }
+DEVICE double fused(double x, double y, double z) { return fma(x, y, z); }
+
+/* One k of the chains of a thread: M elements of a's panel by N of b's. */
+template <int M, int N, class T> DEVICE void multiply(T (&chain)[M][N], const T *a, const T *b)
+{
+    T x[M], y[N];
+#pragma unroll
+    for (int row = 0; row < M; row++)
+        x[row] = a[row];
+#pragma unroll
+    for (int col = 0; col < N; col++)
+        y[col] = b[col];
+#pragma unroll
+    for (int row = 0; row < M; row++)
+#pragma unroll
+        for (int col = 0; col < N; col++)
+            chain[row][col] = fused(x[row], y[col], chain[row][col]);
+}
+
+/* The first leaf is the sum; others are added to it. */
+template <int M, int N, class T> DEVICE void end_leaf(T (&sum)[M][N], T (&leaf)[M][N], bool first)
+{
+#pragma unroll
+    for (int row = 0; row < M; row++)
+#pragma unroll
+        for (int col = 0; col < N; col++) {
+            sum[row][col] = first ? leaf[row][col] : sum[row][col] + leaf[row][col];
+            leaf[row][col] = 0;
+        }
+}

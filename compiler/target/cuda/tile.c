@@ -30,21 +30,27 @@ static int unit_loads(const Kernel *k, Val from, Val to, KRole role)
     return n;
 }
 
+/* Half of the threads would do. */
+static bool is_wide(int32_t threads, int64_t extent)
+{
+    return threads > 1 && threads / 2 >= extent;
+}
+
 /* Threads by role: as many as there are rows, where these are few. */
 static void share_threads(Tile *t)
 {
     int64_t m = t->extent[K_M], n = t->extent[K_N];
     t->rows = t->cols = 16;
-    while (t->rows > 1 && t->rows / 2 >= m && t->cols < n) {
+    while (is_wide(t->rows, m) && t->cols < n) {
         t->rows /= 2;
         t->cols *= 2;
     }
-    while (t->cols > 1 && t->cols / 2 >= n && t->rows < m) {
+    while (is_wide(t->cols, n) && t->rows < m) {
         t->cols /= 2;
         t->rows *= 2;
     }
-    while (t->rows * t->cols > FEWEST_THREADS && (t->rows / 2 >= m || t->cols / 2 >= n))
-        *(t->rows / 2 >= m ? &t->rows : &t->cols) /= 2;
+    while (t->rows * t->cols > FEWEST_THREADS && (is_wide(t->rows, m) || is_wide(t->cols, n)))
+        *(is_wide(t->rows, m) ? &t->rows : &t->cols) /= 2;
 }
 
 static int64_t pieces(int64_t n, int64_t size)

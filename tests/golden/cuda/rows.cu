@@ -322,8 +322,8 @@ k3_contract(const float *b0, const float *b1, float *b2)
     SHARED(float, right, [16][36]);
     const int row_thread = threadIdx.x / 32, col_thread = threadIdx.x % 32;
     const int tile = blockIdx.x;
-    const int n_from = tile % 1 * 32;
-    const int m_from = tile % 1 * 8;
+    const int n_from = 0;
+    const int m_from = 0;
     float chain[1][1] = {};
     for (int k_from = 0; k_from < 40; k_from += 16) {
         const int k_end = 40;
@@ -348,39 +348,13 @@ k3_contract(const float *b0, const float *b1, float *b2)
             }
         }
         __syncthreads();
-        if (k_from + 16 <= k_end) {
+        if (k_from + 16 <= k_end)
             #pragma unroll
-            for (int depth = 0; depth < 16; depth++) {
-                float x[1], y[1];
-                #pragma unroll
-                for (int row = 0; row < 1; row++)
-                    x[row] = left[depth][row_thread * 1 + row];
-                #pragma unroll
-                for (int col = 0; col < 1; col++)
-                    y[col] = right[depth][col_thread * 1 + col];
-                #pragma unroll
-                for (int row = 0; row < 1; row++)
-                #pragma unroll
-                    for (int col = 0; col < 1; col++)
-                        chain[row][col] = fmaf(x[row], y[col], chain[row][col]);
-            }
-        }
-        else {
-            for (int depth = 0; depth < k_end - k_from; depth++) {
-                float x[1], y[1];
-                #pragma unroll
-                for (int row = 0; row < 1; row++)
-                    x[row] = left[depth][row_thread * 1 + row];
-                #pragma unroll
-                for (int col = 0; col < 1; col++)
-                    y[col] = right[depth][col_thread * 1 + col];
-                #pragma unroll
-                for (int row = 0; row < 1; row++)
-                #pragma unroll
-                    for (int col = 0; col < 1; col++)
-                        chain[row][col] = fmaf(x[row], y[col], chain[row][col]);
-            }
-        }
+            for (int depth = 0; depth < 16; depth++)
+                multiply(chain, &left[depth][row_thread * 1], &right[depth][col_thread * 1]);
+        else
+            for (int depth = 0; depth < k_end - k_from; depth++)
+                multiply(chain, &left[depth][row_thread * 1], &right[depth][col_thread * 1]);
         __syncthreads();
     }
     #pragma unroll
@@ -558,7 +532,7 @@ k7_contract(const float *b0, const i64 *b1, const float *b2, const float *b3, co
     SHARED(float, right, [16][36]);
     const int row_thread = threadIdx.x / 16, col_thread = threadIdx.x % 16;
     const int tile = blockIdx.x;
-    const int n_from = tile % 1 * 32;
+    const int n_from = 0;
     const int m_from = tile % 2 * 32;
     float chain[2][2] = {};
     for (int k_from = 0; k_from < 6; k_from += 16) {
@@ -599,39 +573,13 @@ k7_contract(const float *b0, const i64 *b1, const float *b2, const float *b3, co
             }
         }
         __syncthreads();
-        if (k_from + 16 <= k_end) {
+        if (k_from + 16 <= k_end)
             #pragma unroll
-            for (int depth = 0; depth < 16; depth++) {
-                float x[2], y[2];
-                #pragma unroll
-                for (int row = 0; row < 2; row++)
-                    x[row] = left[depth][row_thread * 2 + row];
-                #pragma unroll
-                for (int col = 0; col < 2; col++)
-                    y[col] = right[depth][col_thread * 2 + col];
-                #pragma unroll
-                for (int row = 0; row < 2; row++)
-                #pragma unroll
-                    for (int col = 0; col < 2; col++)
-                        chain[row][col] = fmaf(x[row], y[col], chain[row][col]);
-            }
-        }
-        else {
-            for (int depth = 0; depth < k_end - k_from; depth++) {
-                float x[2], y[2];
-                #pragma unroll
-                for (int row = 0; row < 2; row++)
-                    x[row] = left[depth][row_thread * 2 + row];
-                #pragma unroll
-                for (int col = 0; col < 2; col++)
-                    y[col] = right[depth][col_thread * 2 + col];
-                #pragma unroll
-                for (int row = 0; row < 2; row++)
-                #pragma unroll
-                    for (int col = 0; col < 2; col++)
-                        chain[row][col] = fmaf(x[row], y[col], chain[row][col]);
-            }
-        }
+            for (int depth = 0; depth < 16; depth++)
+                multiply(chain, &left[depth][row_thread * 2], &right[depth][col_thread * 2]);
+        else
+            for (int depth = 0; depth < k_end - k_from; depth++)
+                multiply(chain, &left[depth][row_thread * 2], &right[depth][col_thread * 2]);
         __syncthreads();
     }
     #pragma unroll
