@@ -1,0 +1,219 @@
+/* Writes kernels as CUDA C++, and what the exact interpreter makes of random buffers, for run.cpp.
+ *
+ *   cases SET FOLDER
+ *
+ * SET: shapes, types, operations (loop kernels), matmuls, convolutions, depthwise, few (one of each
+ * kind), or random:FROM:N (random kernels by seed). FOLDER gets kernels.cu, list.inc and cases.bin.
+ */
+#include <string.h>
+#include "cpu/contractions.h"
+#include "cpu/loops.h"
+#include "target/cuda/cuda.h"
+#include "unit/kernel_random.h"
+
+typedef struct Cases {
+    Arena arena;
+    Kernels kernels;
+    bool random;    /* buffers are filled as random kernels ask for it */
+    uint64_t seed;  /* of the first kernel's buffers */
+    const char *to; /* folder */
+} Cases;
+
+/* ---- which kernels ------------------------------------------------------------------------- */
+
+/* Row i of a table is the one before it, turned by one, plus 1: a PAR loop in a SEQ loop, whose
+ * turns read what other threads have written. */
+static Kernel *in_turns(Arena *arena, int64_t m, int64_t n)
+{
+    Kernel *k = kernel_new(arena, K_LOOP, "in_turns");
+    int out = k_buf(k, F32, m * n, K_INOUT);
+    Val i = k_seq(k, m - 1), j = k_par(k, n);
+    KBound inside = {k_aff_val(j, 1), 1, n};
+    KAff from = k_aff_offset(at2(i, n, j, 1), -1);
+    Val x = k_load_bounded(k, out, from, &inside, 1, 0);
+    k_store(k, out, k_aff_offset(at2(i, n, j, 1), n), k_binary(k, KI_ADD, x, k_const(k, F32, 1)));
+    k_end(k, i);
+    k_finish(k);
+    return k;
+}
+
+/* y = x + its row's sum, which is read back from where it has been stored. */
+static Kernel *read_back(Arena *arena, int64_t m, int64_t n)
+{
+    Kernel *k = kernel_new(arena, K_LOOP, "read_back");
+    int y = k_buf(k, F32, m * n, K_OUT), x = k_buf(k, F32, m * n, K_IN);
+    int sums = k_buf(k, F32, m, K_OUT);
+    Val i = k_par(k, m), sum = k_acc(k, F32, KI_ADD), j = k_red(k, n);
+    k_into(k, sum, k_load(k, x, at2(i, n, j, 1)));
+    k_end(k, j);
+    k_store(k, sums, k_aff_val(i, 1), k_fold(k, sum));
+    j = k_par(k, n);
+    Val v = k_load(k, x, at2(i, n, j, 1)), s = k_load(k, sums, k_aff_val(i, 1));
+    k_store(k, y, at2(i, n, j, 1), k_binary(k, KI_ADD, v, s));
+    k_end(k, i);
+    k_finish(k);
+    return k;
+}
+
+/* The judge runs a RED loop in strips, one instruction after the other: an accumulator that is fed
+ * twice in it takes its elements in another order than kernel.h says. */
+static bool feeds_twice(const Kernel *k)
+{
+    for (int i = 1; i < k->inst.n; i++)
+        for (int j = 1; j < i; j++)
+            if (k->inst.at[i].op == KI_INTO && k->inst.at[j].op == KI_INTO &&
+                k->inst.at[i].a == k->inst.at[j].a && k->inst.at[i].dtype <= F64)
+                return true;
+    return false;
+}
+
+static void add_random(Cases *c, uint64_t from, int n)
+{
+    c->random = true;
+    c->seed = from;
+    for (int i = 0; i < n; i++) {
+        uint64_t seed = from + (uint64_t)i;
+        Kernel *k = kernel_random(&c->arena, seed, RANDOM_ANY);
+        while (feeds_twice(k))
+            k = kernel_random(&c->arena, seed += 1000000, RANDOM_ANY);
+        add_kernel(&c->arena, &c->kernels, k);
+    }
+}
+
+/* One of each kind, for bugs that are planted in their text. */
+static void add_few(Arena *arena, Kernels *s)
+{
+    const Conv conv = {2, 3, 5, 9, 3, 1, 1, 1};
+    add_kernel(arena, s, softmax(arena, F32, 7, 33));
+    add_kernel(arena, s, total(arena, F32, 50, KI_ADD));
+    add_kernel(arena, s, column_sums(arena, F32, 9, 21, true, KI_MAX));
+    add_kernel(arena, s, padded(arena, BF16, 3, 17, 3, 1));
+    add_kernel(arena, s, in_turns(arena, 5, 70));
+    add_kernel(arena, s, read_back(arena, 5, 30));
+    add_kernel(arena, s, binary_kernel(arena, KI_MUL, BF16, 37));
+    add_kernel(arena, s, make_matmul(arena, F32, &(Matmul){2, 33, 40, 50, PROLOGUE | EPILOGUE, 0}));
+    add_kernel(arena, s, make_matmul(arena, F64, &(Matmul){1, 5, 7, 40, TRANSPOSE_B, 18}));
+    add_kernel(arena, s, make_conv_forward(arena, &conv, false));
+}
+
+static bool add_set(Cases *c, const char *set)
+{
+    static const struct {
+        const char *name;
+        void (*add)(Arena *, Kernels *);
+    } known[] = {
+        {"shapes", add_shapes},      {"types", add_types}, {"operations", add_operations},
+        {"matmuls", add_sweep},      {"few", add_few},     {"convolutions", add_convolutions},
+        {"depthwise", add_depthwise}};
+    for (size_t i = 0; i < sizeof known / sizeof *known; i++)
+        if (strcmp(set, known[i].name) == 0) {
+            known[i].add(&c->arena, &c->kernels);
+            return true;
+        }
+    unsigned long long from;
+    int n;
+    if (sscanf(set, "random:%llu:%d", &from, &n) != 2)
+        return false;
+    add_random(c, from, n);
+    return true;
+}
+
+/* ---- files --------------------------------------------------------------------------------------
+ */
+
+static FILE *create(const Cases *c, const char *name)
+{
+    char path[4096];
+    snprintf(path, sizeof path, "%s/%s", c->to, name);
+    FILE *f = fopen(path, "wb");
+    if (f == NULL) {
+        fprintf(stderr, "%s cannot be written\n", path);
+        exit(3);
+    }
+    return f;
+}
+
+static size_t bytes_of(const KBuf *b)
+{
+    return (size_t)(b->elems * dtype_bytes(b->dtype));
+}
+
+/* Where a buffer has a quantity that limits the kernel, and so has a few values. */
+static void fill_buffers(const Cases *c, int i, const Kernel *k, Arena *arena, KMem *mem)
+{
+    uint64_t seed = c->seed + (uint64_t)i;
+    if (c->random) {
+        kernel_random_data(k, seed, RANDOM_ANY, arena, mem);
+        return;
+    }
+    for (int b = 0; b < k->buf.n; b++) {
+        mem[b] = (KMem){arena_alloc(arena, bytes_of(&k->buf.at[b])), NULL};
+        for (int64_t e = 0; e < k->buf.at[b].elems; e++)
+            fill_element(k->buf.at[b].dtype, mem[b].data, e, &seed);
+    }
+}
+
+/* Each buffer that is no LOCAL one: dtype, bytes of an element, elements; before, and after. */
+static void write_case(const Cases *c, int i, FILE *to)
+{
+    Arena scratch = {0};
+    const Kernel *k = c->kernels.at[i];
+    KMem before[RANDOM_MAX_BUFS], after[RANDOM_MAX_BUFS];
+    fill_buffers(c, i, k, &scratch, before);
+    int32_t n = 0;
+    for (int b = 0; b < k->buf.n; b++) {
+        if (k->buf.at[b].mode == K_LOCAL)
+            continue;
+        n++;
+        after[b].data = arena_alloc(&scratch, bytes_of(&k->buf.at[b]));
+        memcpy(after[b].data, before[b].data, bytes_of(&k->buf.at[b]));
+    }
+    kernel_run(k, K_EXACT, after, &scratch);
+    fwrite(&n, sizeof n, 1, to);
+    for (int b = 0; b < k->buf.n; b++) {
+        const KBuf *x = &k->buf.at[b];
+        if (x->mode == K_LOCAL)
+            continue;
+        int32_t type[] = {(int32_t)x->dtype, dtype_bytes(x->dtype)};
+        fwrite(type, sizeof type, 1, to);
+        fwrite(&x->elems, sizeof x->elems, 1, to);
+        fwrite(before[b].data, 1, bytes_of(x), to);
+        fwrite(after[b].data, 1, bytes_of(x), to);
+    }
+    arena_free(&scratch);
+}
+
+static void write_text(Cases *c)
+{
+    Text text;
+    text_init(&text, &c->arena);
+    int n = c->kernels.n;
+    Launch *launch = NEW_ARRAY(&c->arena, Launch, n);
+    cuda_kernels_text(c->kernels.at, n, &c->arena, &text, launch);
+    FILE *f = create(c, "kernels.cu");
+    fwrite(text.at, 1, text.n, f);
+    fclose(f);
+    f = create(c, "list.inc");
+    for (int i = 0; i < n; i++)
+        fprintf(f, "CASE(k%d, \"%s\", %lld, %d)\n", i, c->kernels.at[i]->name,
+                (long long)launch[i].blocks, launch[i].threads);
+    fclose(f);
+}
+
+int main(int argc, char **argv)
+{
+    Cases c = {.seed = 7};
+    if (argc != 3 || !add_set(&c, argv[1])) {
+        fprintf(stderr, "cases SET FOLDER\n");
+        return 2;
+    }
+    c.to = argv[2];
+    write_text(&c);
+    FILE *f = create(&c, "cases.bin");
+    for (int i = 0; i < c.kernels.n; i++)
+        write_case(&c, i, f);
+    bool ok = fclose(f) == 0;
+    printf("%d kernels\n", c.kernels.n);
+    arena_free(&c.arena);
+    return ok ? 0 : 3;
+}
