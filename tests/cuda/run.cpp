@@ -5,10 +5,10 @@
  *
  * KERNELS is the text of the kernels; CASE_LIST has CASE(kernel, name, blocks, threads) for each. */
 #include "emulator.hpp"
+#include "read.hpp"
 #include KERNELS
 
-enum DType { F32, F64, F16, BF16, I32, I64, U8, BOOL };
-enum { MAX_BUFS = 64, ALIGN = 64 };
+enum { MAX_BUFS = 64 };
 
 struct Buffer {
     int32_t dtype, bytes_each;
@@ -29,22 +29,6 @@ static const Case list[] = {
 #include CASE_LIST
 };
 
-static void read_bytes(FILE *f, void *to, size_t n)
-{
-    if (fread(to, 1, n, f) != n) {
-        fprintf(stderr, "the cases end too early\n");
-        exit(3);
-    }
-}
-
-static unsigned char *room(int64_t bytes)
-{
-    void *p = nullptr;
-    if (posix_memalign(&p, ALIGN, bytes > 0 ? (size_t)bytes : 1) != 0)
-        exit(4);
-    return (unsigned char *)p;
-}
-
 static int read_case(FILE *f, Buffer *b)
 {
     int32_t n;
@@ -63,35 +47,6 @@ static int read_case(FILE *f, Buffer *b)
     return n;
 }
 
-/* A NaN equals any other: IEEE 754 leaves its sign and payload open. */
-static bool is_nan(const Buffer *b, const unsigned char *p)
-{
-    uint64_t u = 0;
-    memcpy(&u, p, (size_t)b->bytes_each);
-    switch (b->dtype) {
-    case F32:
-        return (u & 0x7fffffff) > 0x7f800000;
-    case F64:
-        return (u & 0x7fffffffffffffff) > 0x7ff0000000000000;
-    case F16:
-        return (u & 0x7fff) > 0x7c00;
-    case BF16:
-        return (u & 0x7fff) > 0x7f80;
-    default:
-        return false;
-    }
-}
-
-static int64_t first_difference(const Buffer *b)
-{
-    for (int64_t i = 0; i < b->elems; i++) {
-        const unsigned char *x = b->at + i * b->bytes_each, *y = b->expected + i * b->bytes_each;
-        if (memcmp(x, y, (size_t)b->bytes_each) != 0 && !(is_nan(b, x) && is_nan(b, y)))
-            return i;
-    }
-    return -1;
-}
-
 static bool passes(const Case *c, Buffer *b, int n, emulator::Order order)
 {
     void *argument[MAX_BUFS];
@@ -102,7 +57,8 @@ static bool passes(const Case *c, Buffer *b, int n, emulator::Order order)
     emulator::order = order;
     c->run(c->blocks, c->threads, argument);
     for (int i = 0; i < n; i++) {
-        int64_t at = first_difference(&b[i]);
+        int64_t at = first_difference(b[i].dtype, b[i].bytes_each, b[i].elems, b[i].at,
+                                      b[i].expected);
         if (at < 0)
             continue;
         printf("FAILED: %s (%s), order %d: buffer %d differs at %lld of %lld\n", c->kernel,

@@ -2,10 +2,13 @@
 # Kernels of the target cuda on a CPU: compiled with the emulator, run in three orders, compared
 # with the exact interpreter bit for bit.
 #
-#   sh tests/cuda/run.sh CASES MODE SET...     MODE: plain, address or thread (the sanitizers)
-#   sh tests/cuda/run.sh CASES plants [WORD]   each bug of plants.txt is seen
+#   sh tests/cuda/run.sh BUILD MODE SET...     MODE: plain, address or thread (the sanitizers)
+#   sh tests/cuda/run.sh BUILD plants [WORD]   each bug of plants.txt is seen
+#
+# BUILD is the folder with gradc-cuda-cases and gradc-cuda-steps. SET is one of cases.c, or
+# FILE.model[:NAME=VALUE...]: whole training steps of a model, by steps.c.
 set -u
-cases=$1 mode=$2
+cases=$1/gradc-cuda-cases steps=$1/gradc-cuda-steps mode=$2
 shift 2
 here=$(cd "$(dirname "$0")" && pwd)
 # shellcheck source=tests/tally.sh
@@ -15,11 +18,12 @@ export ASAN_OPTIONS=detect_stack_use_after_return=0:detect_leaks=0
 export TSAN_OPTIONS=halt_on_error=1:exitcode=66
 export UBSAN_OPTIONS=print_stacktrace=1
 
+# Most of the time goes into compiling what runs three times.
 flags() {
     case $1 in
-    address) echo "-fsanitize=address,undefined -fno-sanitize-recover=undefined" ;;
-    thread) echo "-fsanitize=thread" ;;
-    *) echo "" ;;
+    address) echo "-O0 -fsanitize=address,undefined -fno-sanitize-recover=undefined" ;;
+    thread) echo "-O0 -fsanitize=thread" ;;
+    *) echo "-O1" ;;
     esac
 }
 
@@ -30,25 +34,39 @@ can() {
     g++ $(flags "$1") "$scratch/can.cpp" -o "$scratch/can" 2>/dev/null && "$scratch/can"
 }
 
-# compile FOLDER MODE: the emulator with the kernels that lie there.
+# compile FOLDER MODE [PROGRAM]: the emulator with the kernels that lie there.
 compile() {
     # shellcheck disable=SC2046  # several words
-    g++ -std=c++17 -O1 -g1 -ffp-contract=off -ftrivial-auto-var-init=pattern $(flags "$2") \
+    g++ -std=c++17 -g1 -ffp-contract=off -ftrivial-auto-var-init=pattern $(flags "$2") \
         -I"$here" -DKERNELS="\"$1/kernels.cu\"" -DCASE_LIST="\"$1/list.inc\"" \
-        "$here/run.cpp" -o "$1/run" >"$1/messages" 2>&1
+        -DENTRIES="\"$1/entries.inc\"" "$here/${3:-run}.cpp" -o "$1/run" >"$1/messages" 2>&1
+}
+
+# write_set SET FOLDER: kernels and what is to come out of them.
+write_set() {
+    # shellcheck disable=SC2046  # several words
+    case $1 in
+    *.model*) "$steps" "${1%%:*}" "$2" $(echo "$1:" | cut -d: -f2- | tr : ' ') ;;
+    *) "$cases" "$1" "$2" ;;
+    esac >"$2/out" 2>&1
 }
 
 # emulate SET
 emulate() {
-    folder=$scratch/$(echo "$1" | tr : -)
-    mkdir -p "$folder"
-    if ! "$cases" "$1" "$folder" >"$folder/out"; then
+    folder=$scratch/set
+    rm -rf "$folder" && mkdir "$folder"
+    case $1 in
+    *.model*) program=run_steps data=$folder/steps.bin ;;
+    *) program=run data=$folder/cases.bin ;;
+    esac
+    if ! write_set "$1" "$folder"; then
+        cat "$folder/out"
         fail "cuda: $1: no cases"
-    elif ! compile "$folder" "$mode"; then
+    elif ! compile "$folder" "$mode" "$program"; then
         head -n 20 "$folder/messages"
         fail "cuda: $1, $mode: the kernels don't compile"
     else
-        "$folder/run" "$folder/cases.bin" >"$folder/out" 2>&1
+        "$folder/run" "$data" >"$folder/out" 2>&1
         status=$?
         grep -v '^passed=' "$folder/out" | head -n 30
         before=$failed

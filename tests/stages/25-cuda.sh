@@ -1,15 +1,18 @@
-# Kernels of the target cuda, run on an emulator: the bits are the exact interpreter's, in three
-# orders of threads and blocks; no bound is passed and no race is seen; planted bugs are.
+# Kernels of the target cuda, and whole training steps, run on an emulator: the bits are the exact
+# interpreter's, in three orders of threads and blocks; no bound is passed and no race is seen;
+# planted bugs are.
 . tests/stage.sh
-if ! build build Release gradc-cuda-cases >build/log/make-cuda.txt 2>&1; then
+if ! build build Release gradc-cuda-cases gradc-cuda-steps >build/log/make-cuda.txt 2>&1; then
     grep -E -A 5 'error' build/log/make-cuda.txt
-    fail "the build of gradc-cuda-cases"
+    fail "the build of gradc-cuda-cases and gradc-cuda-steps"
     finish
 fi
-cases=$PWD/build/gradc-cuda-cases
-run cuda-plain sh tests/cuda/run.sh "$cases" plain matmuls depthwise random:1:150
-run cuda-address sh tests/cuda/run.sh "$cases" address shapes types operations convolutions \
-    random:1000:60
-run cuda-thread sh tests/cuda/run.sh "$cases" thread shapes convolutions random:2000:40
-run cuda-plants sh tests/cuda/run.sh "$cases" plants
+gpt=examples/chargpt.model:layers=1:width=32:ctx=16:batch=2:heads=2:vocab=40
+half=tests/cuda/half.model
+run cuda-plain sh tests/cuda/run.sh build plain matmuls depthwise random:1:100 "$gpt" \
+    examples/digits.model examples/resnet8.model:batch=1
+run cuda-address sh tests/cuda/run.sh build address shapes types operations convolutions \
+    random:1000:30 "$half"
+run cuda-thread sh tests/cuda/run.sh build thread shapes convolutions random:2000:20 "$half"
+run cuda-plants sh tests/cuda/run.sh build plants
 finish

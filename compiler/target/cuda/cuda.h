@@ -59,11 +59,11 @@ typedef struct Printer {
     Text *to;
     Arena *arena;
     const Kernel *k;
-    int depth;               /* of indentation */
-    bool wide;               /* indices are i64, not int */
-    const char **name;       /* by Val: of loops, DIMs and values */
-    struct Math *math;       /* functions that the text needs */
-    const struct Plan *plan; /* of a loop kernel */
+    int depth;                   /* of indentation */
+    bool wide;                   /* indices are i64, not int */
+    const char **name;           /* by Val: of loops, DIMs and values */
+    struct Math *math;           /* functions that the text needs */
+    const struct LoopPlan *plan; /* of a loop kernel */
 } Printer;
 
 /* A line of the text, indented. */
@@ -118,7 +118,7 @@ const char *cu_math(Math *m, KOp op, DType t);
 
 enum { CU_MAX_CHAIN = 16, CU_LANES = 16 };
 
-typedef struct Plan {
+typedef struct LoopPlan {
     const Kernel *k;
     Val *end_of;  /* by Val: END of a loop */
     Val *red_of;  /* by Val, INTO: the RED loop that says its lane, or 0 */
@@ -134,12 +134,12 @@ typedef struct Plan {
     int32_t teams;   /* of a block */
     int32_t threads; /* of a block */
     int64_t local_bytes; /* LOCAL buffers of a team in shared memory */
-} Plan;
+} LoopPlan;
 
-Plan *cu_plan_loop(const Kernel *k, Arena *arena);
+LoopPlan *cu_plan_loop(const Kernel *k, Arena *arena);
 bool cu_is_loop(const Kernel *k, Val v);
 /* Accumulators of this type have their lanes in so many places of a thread. */
-int32_t cu_slots(const Plan *plan, DType t, bool ours);
+int32_t cu_slots(const LoopPlan *plan, DType t, bool ours);
 
 /* ---- barrier.c: where a team meets --------------------------------------------------------------
  */

@@ -6,7 +6,7 @@ enum { UNROLL_INSTS = 64, MATH_INSTS = 20 }; /* a lane's share of a loop that is
 
 typedef struct Emit {
     Printer *p;
-    const Plan *plan;
+    const LoopPlan *plan;
     Touched touched;
     bool together; /* all of the team run this, and have the same values */
     bool *folded;  /* by Val: FOLDs that stand before the shared loop they are in */
@@ -209,7 +209,7 @@ static void open_loop(Emit *e, Val v)
  * where it only holds another loop that is. */
 static void emit_loop(Emit *e, Val v)
 {
-    const Plan *plan = e->plan;
+    const LoopPlan *plan = e->plan;
     bool shared = plan->shared[v], together = e->together;
     Val from = v + 1, to = plan->end_of[v];
     if (shared) {
@@ -247,7 +247,7 @@ static void emit_range(Emit *e, Val from, Val to)
 /* ---- the item
  * ------------------------------------------------------------------------------------------ */
 
-static bool is_chained(const Plan *plan, Val v)
+static bool is_chained(const LoopPlan *plan, Val v)
 {
     for (int i = 0; i < plan->n_chain; i++)
         if (plan->chain[i] == v)
@@ -258,7 +258,7 @@ static bool is_chained(const Plan *plan, Val v)
 /* The grid's indices, and ends for those beyond a limit. */
 static void emit_indices(Emit *e)
 {
-    const Plan *plan = e->plan;
+    const LoopPlan *plan = e->plan;
     int64_t inner = 1;
     const char *text[CU_MAX_CHAIN];
     for (int i = plan->n_chain; i-- > 0;) {
@@ -282,7 +282,7 @@ static void emit_indices(Emit *e)
 /* LOCAL buffers: of the thread, or of the team in shared memory. */
 static void emit_locals(Emit *e)
 {
-    const Plan *plan = e->plan;
+    const LoopPlan *plan = e->plan;
     for (int b = 0; b < plan->k->buf.n; b++) {
         const KBuf *buf = &plan->k->buf.at[b];
         const char *type = cu_memory_type(buf->dtype);
@@ -303,7 +303,7 @@ static void emit_locals(Emit *e)
 /* Which item is the thread's, and which thread of the team it is. */
 static void emit_team(Emit *e)
 {
-    const Plan *plan = e->plan;
+    const LoopPlan *plan = e->plan;
     Printer *p = e->p;
     const char *type = p->wide ? "u64" : "u32", *item = "blockIdx.x";
     if (plan->team > 1 && plan->teams > 1)
@@ -330,7 +330,7 @@ static void emit_team(Emit *e)
 /* Pure values beside the loops of the grid. */
 static void emit_beside(Emit *e)
 {
-    const Plan *plan = e->plan;
+    const LoopPlan *plan = e->plan;
     Val last = plan->n_chain > 0 ? plan->chain[plan->n_chain - 1] : 0;
     for (Val v = 1; v < last; v++)
         if (!is_chained(plan, v))
@@ -340,7 +340,7 @@ static void emit_beside(Emit *e)
 Launch cu_loop_kernel(Printer *p, const char *name, bool guarded)
 {
     const Kernel *k = p->k;
-    const Plan *plan = p->plan = cu_plan_loop(k, p->arena);
+    const LoopPlan *plan = p->plan = cu_plan_loop(k, p->arena);
     Emit e = {.p = p, .plan = plan, .touched = cu_touched(k, p->arena), .together = true};
     e.folded = NEW_ARRAY(p->arena, bool, k->inst.n);
     const char *who = plan->team == 1 ? "a thread" : cu_printf(p, "%d threads", plan->team);

@@ -16,12 +16,12 @@ bool cu_is_loop(const Kernel *k, Val v)
     return op == KI_PAR || op == KI_SEQ || op == KI_RED;
 }
 
-static const KInst *inst(const Plan *p, Val v)
+static const KInst *inst(const LoopPlan *p, Val v)
 {
     return &p->k->inst.at[v];
 }
 
-static bool is_red(const Plan *p, Val v)
+static bool is_red(const LoopPlan *p, Val v)
 {
     return inst(p, v)->op == KI_RED;
 }
@@ -29,7 +29,7 @@ static bool is_red(const Plan *p, Val v)
 /* ---- accumulators -------------------------------------------------------------------------- */
 
 /* The innermost RED loop around `into` that lies inside of its accumulator's scope. */
-static Val feeding_loop(const Plan *p, Val into)
+static Val feeding_loop(const LoopPlan *p, Val into)
 {
     Val acc = inst(p, into)->a, found = 0;
     for (Val v = acc + 1; v < into; v++)
@@ -38,7 +38,7 @@ static Val feeding_loop(const Plan *p, Val into)
     return found;
 }
 
-static void find_lanes(Plan *p)
+static void find_lanes(LoopPlan *p)
 {
     for (Val v = 1; v < (Val)p->k->inst.n; v++) {
         if (inst(p, v)->op != KI_INTO)
@@ -49,7 +49,7 @@ static void find_lanes(Plan *p)
     }
 }
 
-int32_t cu_slots(const Plan *plan, DType t, bool ours)
+int32_t cu_slots(const LoopPlan *plan, DType t, bool ours)
 {
     return ours ? k_lanes(t) / plan->team : k_lanes(t);
 }
@@ -58,7 +58,7 @@ int32_t cu_slots(const Plan *plan, DType t, bool ours)
  */
 
 /* A value that may be computed by whoever needs it. */
-static bool is_pure(const Plan *p, Val v)
+static bool is_pure(const LoopPlan *p, Val v)
 {
     const KInst *i = inst(p, v);
     if (i->op == KI_LOAD)
@@ -67,7 +67,7 @@ static bool is_pure(const Plan *p, Val v)
 }
 
 /* The only loop of [from, to), if all else in it is pure. */
-static Val only_loop(const Plan *p, Val from, Val to)
+static Val only_loop(const LoopPlan *p, Val from, Val to)
 {
     Val found = 0;
     for (Val v = from; v < to; v++) {
@@ -83,7 +83,7 @@ static Val only_loop(const Plan *p, Val from, Val to)
     return found;
 }
 
-static void find_chain(Plan *p)
+static void find_chain(LoopPlan *p)
 {
     Val from = 1, to = (Val)p->k->inst.n;
     p->items = 1;
@@ -99,7 +99,7 @@ static void find_chain(Plan *p)
 }
 
 /* What an item runs is [*from, *to). */
-static void body(const Plan *p, Val *from, Val *to)
+static void body(const LoopPlan *p, Val *from, Val *to)
 {
     Val last = p->n_chain > 0 ? p->chain[p->n_chain - 1] : 0;
     *from = last + 1;
@@ -110,7 +110,7 @@ static void body(const Plan *p, Val *from, Val *to)
  * ---------------------------------------------------------------- */
 
 /* No accumulator of the outside is fed by lanes of another loop inside of this one. */
-static bool can_share(const Plan *p, Val loop)
+static bool can_share(const LoopPlan *p, Val loop)
 {
     if (inst(p, loop)->op == KI_SEQ)
         return false;
@@ -120,7 +120,7 @@ static bool can_share(const Plan *p, Val loop)
     return true;
 }
 
-static void find_shared(Plan *p, Val from, Val to)
+static void find_shared(LoopPlan *p, Val from, Val to)
 {
     for (Val v = from; v < to; v++) {
         if (inst(p, v)->op == KI_ACC)
@@ -135,7 +135,7 @@ static void find_shared(Plan *p, Val from, Val to)
 }
 
 /* How loads and stores lie in memory: `along` a shared loop side by side, or along the grid. */
-static void count_strides(const Plan *p, Val loop, int *along, int *across)
+static void count_strides(const LoopPlan *p, Val loop, int *along, int *across)
 {
     Val last = p->n_chain > 0 ? p->chain[p->n_chain - 1] : 0;
     for (Val v = loop + 1; v < p->end_of[loop]; v++) {
@@ -151,7 +151,7 @@ static void count_strides(const Plan *p, Val loop, int *along, int *across)
 }
 
 /* Threads of an item: 1 where none of its loops is worth sharing. */
-static int32_t choose_team(const Plan *p)
+static int32_t choose_team(const LoopPlan *p)
 {
     int along = 0, across = 0;
     int64_t longest = 0;
@@ -184,7 +184,7 @@ static int64_t local_bytes(const Kernel *k)
     return bytes;
 }
 
-static void find_lane_turns(Plan *p)
+static void find_lane_turns(LoopPlan *p)
 {
     p->lanes = 8;
     for (Val v = 1; v < (Val)p->k->inst.n; v++)
@@ -192,7 +192,7 @@ static void find_lane_turns(Plan *p)
             p->lanes = CU_LANES;
 }
 
-static void choose_blocks(Plan *p)
+static void choose_blocks(LoopPlan *p)
 {
     p->teams = p->team == 1 ? POINT_THREADS : p->team < 32 ? TEAM_THREADS / p->team : 1;
     p->local_bytes = p->team == 1 ? 0 : local_bytes(p->k);
@@ -203,9 +203,9 @@ static void choose_blocks(Plan *p)
     p->threads = p->teams * p->team;
 }
 
-Plan *cu_plan_loop(const Kernel *k, Arena *arena)
+LoopPlan *cu_plan_loop(const Kernel *k, Arena *arena)
 {
-    Plan *p = NEW(arena, Plan);
+    LoopPlan *p = NEW(arena, LoopPlan);
     p->k = k;
     p->end_of = NEW_ARRAY(arena, Val, k->inst.n);
     p->red_of = NEW_ARRAY(arena, Val, k->inst.n);
