@@ -4,11 +4,14 @@
 #
 #   sh tests/cuda/run.sh BUILD MODE SET...     MODE: plain, address or thread (the sanitizers)
 #   sh tests/cuda/run.sh BUILD plants [WORD]   each bug of plants.txt is seen
+#   sh tests/cuda/run.sh BUILD nvrtc SET...    NVRTC compiles them, where there is one
+#
+# NVRTC is $GRADC_NVRTC, what the loader knows, or the package of the Python index.
 #
 # BUILD is the folder with gradc-cuda-cases and gradc-cuda-steps. SET is one of cases.c, or
 # FILE.model[:NAME=VALUE...]: whole training steps of a model, by steps.c.
 set -u
-cases=$1/gradc-cuda-cases steps=$1/gradc-cuda-steps mode=$2
+build=$1 cases=$1/gradc-cuda-cases steps=$1/gradc-cuda-steps mode=$2
 shift 2
 here=$(cd "$(dirname "$0")" && pwd)
 # shellcheck source=tests/tally.sh
@@ -111,7 +114,40 @@ plants() {
     done <"$scratch/list"
 }
 
-if ! command -v g++ >/dev/null; then
+# nvrtc_library: path of NVRTC, or nothing.
+nvrtc_library() {
+    [ -n "${GRADC_NVRTC:-}" ] && echo "$GRADC_NVRTC" && return
+    known=$(ldconfig -p 2>/dev/null | sed -n 's/.*libnvrtc\.so.* => //p' | head -n 1)
+    [ -n "$known" ] && echo "$known" && return
+    find /usr/local/cuda*/ "$build" -name 'libnvrtc.so.*' 2>/dev/null | head -n 1
+}
+
+install_nvrtc() {
+    python3 -m venv "$build/nvrtc" && "$build/nvrtc/bin/pip" install -q nvidia-cuda-nvrtc
+}
+
+nvrtc() {
+    library=$(nvrtc_library)
+    [ -n "$library" ] || install_nvrtc >"$scratch/pip" 2>&1
+    library=$(nvrtc_library)
+    if [ -z "$library" ]; then
+        skip "kernels compiled by NVRTC: it is not here, and can't be installed"
+        return
+    fi
+    for set in "$@"; do
+        folder=$scratch/$(basename "${set%%:*}" .model)
+        mkdir "$folder"
+        write_set "$set" "$folder" || fail "cuda: $set: no cases"
+        mv "$folder/kernels.cu" "$folder/$(basename "$folder").cu"
+    done
+    "$build/gradc-cuda-nvrtc" "$library" sm_80 sm_90 -- "$scratch"/*/*.cu >"$scratch/out" 2>&1
+    grep -v '^passed=' "$scratch/out"
+    add "$(tail -n 1 "$scratch/out")"
+}
+
+if [ "$mode" = nvrtc ]; then
+    nvrtc "$@"
+elif ! command -v g++ >/dev/null; then
     skip "kernels on the emulator: there is no g++"
 elif [ "$mode" = plants ]; then
     plants "$@"

@@ -2,9 +2,10 @@
 # interpreter's, in three orders of threads and blocks; no bound is passed and no race is seen;
 # planted bugs are.
 . tests/stage.sh
-if ! build build Release gradc-cuda-cases gradc-cuda-steps >build/log/make-cuda.txt 2>&1; then
+if ! build build Release gradc-cuda-cases gradc-cuda-steps gradc-cuda-nvrtc \
+    >build/log/make-cuda.txt 2>&1; then
     grep -E -A 5 'error' build/log/make-cuda.txt
-    fail "the build of gradc-cuda-cases and gradc-cuda-steps"
+    fail "the build of what stage 25 runs"
     finish
 fi
 gpt=examples/chargpt.model:layers=1:width=32:ctx=16:batch=2:heads=2:vocab=40
@@ -15,4 +16,5 @@ run cuda-address sh tests/cuda/run.sh build address shapes types operations conv
     random:1000:30 "$half"
 run cuda-thread sh tests/cuda/run.sh build thread shapes convolutions random:2000:20 "$half"
 run cuda-plants sh tests/cuda/run.sh build plants
+run cuda-nvrtc sh tests/cuda/run.sh build nvrtc few "$half" examples/digits.model
 finish
