@@ -3,7 +3,8 @@
  *   cases SET FOLDER
  *
  * SET: shapes, types, operations (loop kernels), matmuls, convolutions, depthwise, few (one of each
- * kind), or random:FROM:N (random kernels by seed). FOLDER gets kernels.cu, list.inc and cases.bin.
+ * kind), or random:FROM:N (random kernels by seed); wide: before it stands for indices of 64 bits.
+ * FOLDER gets kernels.cu, list.inc and cases.bin.
  */
 #include <string.h>
 #include "cpu/contractions.h"
@@ -14,6 +15,7 @@
 typedef struct Cases {
     Arena arena;
     Kernels kernels;
+    bool wide;      /* indices of 64 bits */
     bool random;    /* buffers are filled as random kernels ask for it */
     uint64_t seed;  /* of the first kernel's buffers */
     const char *to; /* folder */
@@ -189,7 +191,7 @@ static void write_text(Cases *c)
     text_init(&text, &c->arena);
     int n = c->kernels.n;
     Launch *launch = NEW_ARRAY(&c->arena, Launch, n);
-    cuda_kernels_text(c->kernels.at, n, &c->arena, &text, launch);
+    cuda_kernels_text(c->kernels.at, n, c->wide, &c->arena, &text, launch);
     FILE *f = create(c, "kernels.cu");
     fwrite(text.at, 1, text.n, f);
     fclose(f);
@@ -203,7 +205,9 @@ static void write_text(Cases *c)
 int main(int argc, char **argv)
 {
     Cases c = {.seed = 7};
-    if (argc != 3 || !add_set(&c, argv[1])) {
+    const char *set = argc == 3 ? argv[1] : "";
+    c.wide = strncmp(set, "wide:", 5) == 0;
+    if (!add_set(&c, set + (c.wide ? 5 : 0))) {
         fprintf(stderr, "cases SET FOLDER\n");
         return 2;
     }

@@ -81,8 +81,10 @@ static void plan_launches(Steps *s)
     Text text;
     text_init(&math.text, &s->arena);
     text_init(&text, &s->arena);
-    for (int i = 0; i < n; i++)
-        s->launch[i] = cu_kernel(&text, &s->arena, s->p->kernel.at[i], "k", s->guarded[i], &math);
+    for (int i = 0; i < n; i++) {
+        Naming as = {.name = "k", .guarded = s->guarded[i]};
+        s->launch[i] = cu_kernel(&text, &s->arena, s->p->kernel.at[i], &as, &math);
+    }
 }
 
 /* ---- entries as C++ ----------------------------------------------------------------------------

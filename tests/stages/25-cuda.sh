@@ -10,10 +10,10 @@ if ! build build Release gradc-cuda-cases gradc-cuda-steps gradc-cuda-nvrtc \
 fi
 gpt=examples/chargpt.model:layers=1:width=32:ctx=16:batch=2:heads=2:vocab=40
 half=tests/cuda/half.model
-run cuda-plain sh tests/cuda/run.sh build plain matmuls depthwise random:1:100 "$gpt" \
+run cuda-plain sh tests/cuda/run.sh build plain matmuls depthwise random:1:80 wide:random:5000:30 "$gpt" \
     examples/digits.model examples/resnet8.model:batch=1
 run cuda-address sh tests/cuda/run.sh build address shapes types operations convolutions \
-    random:1000:30 "$half"
+    random:1000:30 wide:few "$half"
 run cuda-thread sh tests/cuda/run.sh build thread shapes convolutions random:2000:20 "$half"
 run cuda-plants sh tests/cuda/run.sh build plants
 run cuda-nvrtc sh tests/cuda/run.sh build nvrtc few "$half" examples/digits.model

@@ -172,9 +172,10 @@ static void emit_leaves(Emit *e)
 static void emit_sum(Emit *e)
 {
     const char *sum = has_leaves(e) ? "total[row][col]" : "chain[row][col]";
-    bool zero_m = reaching(e, K_M, K_ZERO) != 0, zero_n = reaching(e, K_N, K_ZERO) != 0;
-    if (zero_m || zero_n)
-        sum = cu_printf(e->p, "%s_at < limit ? %s : 0", zero_m ? "m" : "n", sum);
+    if (reaching(e, K_M, K_ZERO) != 0)
+        sum = cu_printf(e->p, "m_at >= limit ? 0 : %s", sum);
+    if (reaching(e, K_N, K_ZERO) != 0)
+        sum = cu_printf(e->p, "n_at >= limit ? 0 : %s", sum);
     cu_line(e->p, "const %s v%u = %s;", e->type, e->con->e_from, sum);
 }
 

@@ -80,7 +80,8 @@ static const char *whole_text(Ctx *cx, const Program *p, Arena *arena)
         const Kernel *k = p->kernel.at[i];
         name[i] = arena_printf(arena, "k%d_%s", i, k->name);
         put_line(cx, p, i, &kernels);
-        launch[i] = cu_kernel(&kernels, arena, k, name[i], guarded[i], &math);
+        Naming as = {.name = name[i], .guarded = guarded[i]};
+        launch[i] = cu_kernel(&kernels, arena, k, &as, &math);
         text_char(&kernels, '\n');
     }
     cu_launches(p, name, launch, &kernels);

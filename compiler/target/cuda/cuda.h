@@ -158,11 +158,16 @@ void cu_touch(Touched *t, Val from, Val to);
 /* ---- kernels
  * ------------------------------------------------------------------------------------- */
 
-/* Prints kernel `k` under this name, with a flag as its last argument if it is guarded. */
+typedef struct Naming {
+    const char *name;
+    bool guarded; /* a flag is its last argument */
+    bool wide;    /* indices of 64 bits, whatever they reach */
+} Naming;
+
+/* Prints kernel `k` under this name. */
 Launch cu_loop_kernel(Printer *p, const char *name, bool guarded);
 Launch cu_contraction(Printer *p, const char *name, bool guarded);
-Launch cu_kernel(Text *to, Arena *arena, const Kernel *k, const char *name, bool guarded,
-                 Math *math);
+Launch cu_kernel(Text *to, Arena *arena, const Kernel *k, const Naming *as, Math *math);
 /* The first lines of either: name, arguments; the guard and the limit. */
 void cu_kernel_head(Printer *p, const char *name, int threads, bool guarded);
 void cu_kernel_begin(Printer *p, bool guarded);
@@ -170,7 +175,7 @@ void cu_kernel_begin(Printer *p, bool guarded);
 /* The whole text: prelude, functions, kernels. */
 void cu_text(Text *to, const Math *math, const Text *kernels);
 /* n kernels in one text that stands alone, called k0, k1, ...; to[i]: what launches them need. */
-void cuda_kernels_text(Kernel *const *k, int n, Arena *arena, Text *to, Launch *launch);
+void cuda_kernels_text(Kernel *const *k, int n, bool wide, Arena *arena, Text *to, Launch *launch);
 
 /* ---- launches.c
  * ------------------------------------------------------------------------------------ */

@@ -35,12 +35,12 @@ void cu_kernel_begin(Printer *p, bool guarded)
             (long long)l->at, (long long)l->plus);
 }
 
-Launch cu_kernel(Text *to, Arena *arena, const Kernel *k, const char *name, bool guarded,
-                 Math *math)
+Launch cu_kernel(Text *to, Arena *arena, const Kernel *k, const Naming *as, Math *math)
 {
     Printer p = cu_printer(to, arena, k, math);
-    return k->kind == K_LOOP ? cu_loop_kernel(&p, name, guarded)
-                             : cu_contraction(&p, name, guarded);
+    p.wide = p.wide || as->wide;
+    return k->kind == K_LOOP ? cu_loop_kernel(&p, as->name, as->guarded)
+                             : cu_contraction(&p, as->name, as->guarded);
 }
 
 void cu_text(Text *to, const Math *math, const Text *kernels)
@@ -52,15 +52,15 @@ void cu_text(Text *to, const Math *math, const Text *kernels)
     text_put(to, kernels->at, kernels->n);
 }
 
-void cuda_kernels_text(Kernel *const *k, int n, Arena *arena, Text *to, Launch *launch)
+void cuda_kernels_text(Kernel *const *k, int n, bool wide, Arena *arena, Text *to, Launch *launch)
 {
     Math math = {.arena = arena};
     Text kernels;
     text_init(&math.text, arena);
     text_init(&kernels, arena);
     for (int i = 0; i < n; i++) {
-        const char *name = arena_printf(arena, "k%d", i);
-        launch[i] = cu_kernel(&kernels, arena, k[i], name, false, &math);
+        Naming as = {.name = arena_printf(arena, "k%d", i), .wide = wide};
+        launch[i] = cu_kernel(&kernels, arena, k[i], &as, &math);
         text_char(&kernels, '\n');
     }
     cu_text(to, &math, &kernels);

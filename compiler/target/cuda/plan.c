@@ -192,6 +192,12 @@ static void find_lane_turns(LoopPlan *p)
             p->lanes = CU_LANES;
 }
 
+/* What a team has on chip must fit there; a thread's own is not. */
+static bool locals_fit(const Kernel *k)
+{
+    return local_bytes(k) <= SHARED_BYTES;
+}
+
 static void choose_blocks(LoopPlan *p)
 {
     p->teams = p->team == 1 ? POINT_THREADS : p->team < 32 ? TEAM_THREADS / p->team : 1;
@@ -221,7 +227,7 @@ LoopPlan *cu_plan_loop(const Kernel *k, Arena *arena)
     Val from, to;
     body(p, &from, &to);
     find_shared(p, from, to);
-    p->team = choose_team(p);
+    p->team = locals_fit(k) ? choose_team(p) : 1;
     if (p->team == 1)
         for (Val v = 1; v < (Val)k->inst.n; v++)
             p->shared[v] = p->ours[v] = false;
