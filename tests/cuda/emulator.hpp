@@ -48,37 +48,21 @@ struct uint3 {
 };
 static uint3 threadIdx, blockIdx;
 
-static inline int __float_as_int(float x)
+template <class To, class From> static inline To bits_as(From x)
 {
-    int i;
-    memcpy(&i, &x, sizeof i);
-    return i;
+    To y;
+    static_assert(sizeof x == sizeof y, "as many bits");
+    memcpy(&y, &x, sizeof y);
+    return y;
 }
-
-static inline float __int_as_float(int i)
-{
-    float x;
-    memcpy(&x, &i, sizeof x);
-    return x;
-}
-
-static inline long long __double_as_longlong(double x)
-{
-    long long i;
-    memcpy(&i, &x, sizeof i);
-    return i;
-}
-
-static inline double __longlong_as_double(long long i)
-{
-    double x;
-    memcpy(&x, &i, sizeof x);
-    return x;
-}
+#define __float_as_int(x)       bits_as<int>((float)(x))
+#define __int_as_float(x)       bits_as<float>((int)(x))
+#define __double_as_longlong(x) bits_as<long long>((double)(x))
+#define __longlong_as_double(x) bits_as<double>((long long)(x))
 
 namespace emulator {
 
-/* ---- one block ---------------------------------------------------------------------------------- */
+/* ---- one block ------------------------------------------------------------------------------- */
 
 enum { MAX_THREADS = 1024, WARP = 32, TEAMS = 8, STACK_BYTES = 256 << 10 };
 enum { SHARED_BYTES = 48 << 10, SHARED_ROOM = 4 * SHARED_BYTES }; /* of a block; with gaps */
@@ -134,14 +118,15 @@ UNSEEN static uint64_t draw()
     static const char *const name[] = {"ready", "at a barrier", "in a warp's operation", "done"};
     fprintf(stderr, "emulator: %s, in block %u\n", why, blockIdx.x);
     for (unsigned i = 0; i < n_threads; i++)
-        if (i == 0 || thread[i].state != thread[i - 1].state || thread[i].line != thread[i - 1].line)
+        if (i == 0 || thread[i].state != thread[i - 1].state ||
+            thread[i].line != thread[i - 1].line)
             fprintf(stderr, "  from thread %u on: %s, line %d\n", i, name[thread[i].state],
                     thread[i].line);
     fflush(nullptr);
     _exit(97);
 }
 
-/* ---- switching ------------------------------------------------------------------------------------- */
+/* ---- switching ------------------------------------------------------------------------------- */
 
 #if defined(__x86_64__)
 extern "C" void emulator_switch(void **save, void *to);
@@ -282,7 +267,7 @@ UNSEEN static void begin_thread(Thread *t, unsigned index)
 #endif
 }
 
-/* ---- meeting -------------------------------------------------------------------------------------------- */
+/* ---- meeting --------------------------------------------------------------------------------- */
 
 UNSEEN static void barrier(int line)
 {
@@ -392,7 +377,7 @@ UNSEEN static void meet_warp(unsigned mask, int line)
 #endif
 }
 
-/* ---- shared memory ------------------------------------------------------------------------------------------ */
+/* ---- shared memory --------------------------------------------------------------------------- */
 
 /* NaN as f32, f64, f16 and bf16; as an index far outside of anything. */
 UNSEEN static void poison(char *p, size_t n)
@@ -423,7 +408,7 @@ UNSEEN static void *shared(size_t bytes)
     return shared_base + at;
 }
 
-/* ---- launches ------------------------------------------------------------------------------------------------- */
+/* ---- launches -------------------------------------------------------------------------------- */
 
 UNSEEN static void run_block(unsigned block)
 {

@@ -3,7 +3,7 @@
  *
  *   run CASES        the last line is "passed=N failed=N skipped=0"
  *
- * KERNELS is the text of the kernels; CASE_LIST has CASE(kernel, name, blocks, threads) for each. */
+ * KERNELS is the text of the kernels; CASE_LIST has a CASE for each. */
 #include "emulator.hpp"
 #include "read.hpp"
 #include KERNELS

@@ -165,9 +165,9 @@ static const char *end_of_loop(Emit *e, Val v)
     return i->reach == K_ALL ? all : cu_printf(e->p, "(limit < %s ? limit : %s)", all, all);
 }
 
-static double weight(const Emit *e, Val loop)
+static int weight(const Emit *e, Val loop)
 {
-    double n = 0;
+    int n = 0;
     for (Val v = loop + 1; v < e->plan->end_of[loop]; v++)
         n += kop_class((KOp)inst(e, v)->op) == K_CLASS_MATH ? MATH_INSTS : 1;
     return n;

@@ -139,16 +139,22 @@ DEVICE u8 shift_signed(u8 x, u8 by) { return shift_right(x, by); }
 DEVICE bool within(int e, int lo, int hi) { return lo <= e && e < hi; }
 DEVICE bool within(i64 e, i64 lo, i64 hi) { return lo <= e && e < hi; }
 
-/* ---- floats to integers: towards zero, saturated, NaN gives 0 --------------------------------- */
+/* ---- floats to integers: towards zero, saturated, NaN gives 0 -------------------------------- */
 
 DEVICE int to_i32(float x)
 {
-    return x != x ? 0 : x <= -2147483648.f ? -2147483647 - 1 : x >= 2147483648.f ? 2147483647 : (int)x;
+    return x != x               ? 0
+           : x <= -2147483648.f ? -2147483647 - 1
+           : x >= 2147483648.f  ? 2147483647
+                                : (int)x;
 }
 
 DEVICE int to_i32(double x)
 {
-    return x != x ? 0 : x <= -2147483648. ? -2147483647 - 1 : x >= 2147483647. ? 2147483647 : (int)x;
+    return x != x              ? 0
+           : x <= -2147483648. ? -2147483647 - 1
+           : x >= 2147483647.  ? 2147483647
+                               : (int)x;
 }
 
 DEVICE i64 to_i64(double x)
@@ -165,7 +171,7 @@ DEVICE u8 to_u8(double x)
     return x != x || x <= 0 ? (u8)0 : x >= 255 ? (u8)255 : (u8)x;
 }
 
-/* ---- accumulators -------------------------------------------------------------------------------- */
+/* ---- accumulators ---------------------------------------------------------------------------- */
 
 struct Add {
     template <class T> DEVICE T of(T x, T y) { return add(x, y); }
@@ -249,7 +255,7 @@ template <int N, class T> DEVICE void fill(T (&lane)[N], T x)
         lane[l] = x;
 }
 
-/* ---- contractions -------------------------------------------------------------------------------- */
+/* ---- contractions ---------------------------------------------------------------------------- */
 
 DEVICE float fused(float x, float y, float z) { return fmaf(x, y, z); }
 DEVICE double fused(double x, double y, double z) { return fma(x, y, z); }
