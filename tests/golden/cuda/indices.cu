@@ -365,25 +365,25 @@ k14_scatter_add(float *b0, const int *b1, const float *b2, const float *b3, cons
 
 /* ---- launches: kernel<<<blocks, threads>>>(bytes of the arena) ----
 
-entry init, 2304 bytes:
+entry init, 2112 bytes:
   k0_const<<<1, 1>>>(gradc.rows at 1024)
   k1_uniform<<<1, 240>>>(gradc.seed at 2048, literal + 0, table at 1088)
 
-entry grad, 4352 bytes:
-  k2_mul<<<1, 100>>>(at + 0, table at 1088, picture + 0, mul.6 at 2496)
-  k3_sum<<<1, 20>>>(mul.6 at 2496, sum.7 at 2304)
-  k4_broadcast<<<1, 20>>>(broadcast.11 at 2944)
+entry grad, 4160 bytes:
+  k2_mul<<<1, 100>>>(at + 0, table at 1088, picture + 0, mul.6 at 2304)
+  k3_sum<<<1, 20>>>(mul.6 at 2304, sum.7 at 2112)
+  k4_broadcast<<<1, 20>>>(broadcast.11 at 2752)
   5 times:
-    k5_add<<<1, 20>>>(pick.13 at 2944, mul.6 at 2496 + 80 i, pick.13 at 2944)
-  k6_sum<<<1, 16>>>(sum.7 at 2304, sum.15 at 2432)
-  k7_cumsum<<<1, 5>>>(cumsum.16 at 2496, mul.6 at 2496)
-  k8_sum<<<1, 16>>>(cumsum.16 at 2496, sum.18 at 2496)
-  k9_sum_add<<<1, 16>>>(sum.15 at 2432, sum.18 at 2496, pick.13 at 2944, loss at 2432)
-  k10_broadcast<<<1, 20>>>(broadcast.23 at 3392)
-  k11_cumsum<<<1, 5>>>(cumsum.25 at 2496)
-  k12_copy<<<1, 20>>>(broadcast.23 at 3392, scan.27 carry 0 at 3520)
+    k5_add<<<1, 20>>>(pick.13 at 2752, mul.6 at 2304 + 80 i, pick.13 at 2752)
+  k6_sum<<<1, 16>>>(sum.7 at 2112, sum.15 at 2240)
+  k7_cumsum<<<1, 5>>>(cumsum.16 at 2304, mul.6 at 2304)
+  k8_sum<<<1, 16>>>(cumsum.16 at 2304, sum.18 at 2304)
+  k9_sum_add<<<1, 16>>>(sum.15 at 2240, sum.18 at 2304, pick.13 at 2752, loss at 2240)
+  k10_broadcast<<<1, 20>>>(broadcast.23 at 3200)
+  k11_cumsum<<<1, 5>>>(cumsum.25 at 2304)
+  k12_copy<<<1, 20>>>(broadcast.23 at 3200, scan.27 carry 0 at 3328)
   5 times:
-    k12_copy<<<1, 20>>>(scan.27 carry 0 at 3520, pick.28 at 3264 + -80 i)
-    k13_mul<<<1, 20>>>(scan.27 carry 0 at 3520, scan.27 carry 0 at 3520)
-  k14_scatter_add<<<1, 32>>>(table at 3392, at + 0, cumsum.25 at 2496, pick.28 at 2944, sum.7 at 2304, picture + 0)
+    k12_copy<<<1, 20>>>(scan.27 carry 0 at 3328, pick.28 at 3072 + -80 i)
+    k13_mul<<<1, 20>>>(scan.27 carry 0 at 3328, scan.27 carry 0 at 3328)
+  k14_scatter_add<<<1, 32>>>(table at 3200, at + 0, cumsum.25 at 2304, pick.28 at 2752, sum.7 at 2112, picture + 0)
 */
