@@ -318,6 +318,8 @@ static bool choose(Search *s, Region *v, const int axis[], int n, const Chunks *
     if (!grow(s, v, best))
         return false;
     v->rows = rows_of(v->extent, all, v->most);
+    if (best == axis[n - 1] && !v->scores && v->rows < is->fewest)
+        return false;
     return v->rows < v->extent && (is->slices == 0 || keeps_bits(s, v));
 }
 
@@ -439,6 +441,7 @@ bool chunk_rows(Graph **g, int64_t from, int levels)
     from = given ? from : CHUNK_FROM;
     Chunks is = {.from = from, .most = from / CHUNKS_OF_LEAST, .levels = levels};
     is.scores_from = given ? 0 : CHUNK_SCORES_FROM;
+    is.fewest = given ? 1 : FEW_ROWS;
     return from > 0 && chunk_all(g, &is);
 }
 

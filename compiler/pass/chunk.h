@@ -17,7 +17,9 @@ typedef struct Chunks {
                           * rows as run best; 0: as others */
     int64_t
         slices; /* ... or, not 0: regions of any size, in so many slices, where no bit changes */
-    int levels; /* how deep scans may be nested */
+    int64_t fewest; /* rows of a chunk of logits, or those are left whole: a prime number of rows
+                     * has no divisor, and weights pass through the caches once a chunk */
+    int levels;     /* how deep scans may be nested */
 } Chunks;
 
 /* Nodes that are computed for some rows at a time. */

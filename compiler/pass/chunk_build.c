@@ -171,7 +171,10 @@ static void build_body(Chunker *c)
         Ref r = c->result.at[i];
         graph_root(c->body, ROOT_RESULT, NULL, c->inner[place(r, c->v->axis[r])], -1, -1);
     }
-    Chunks inner = {.most = c->v->most, .slices = c->is->slices, .levels = c->is->levels - 1};
+    Chunks inner = {.most = c->v->most,
+                    .slices = c->is->slices,
+                    .fewest = c->is->fewest,
+                    .levels = c->is->levels - 1};
     chunk_graph(&c->body, c->to, &inner);
 }
 

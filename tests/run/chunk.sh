@@ -143,6 +143,25 @@ verdict $? "tied table: $took bytes, where it and its gradient take $((2 * 4 * 4
 "$gradc" test "$scratch/tied.model" -D vocab=90 -D t=7 --chunk 60 >"$scratch/out" 2>&1
 verdict $? "tied table: $(cat "$scratch/out")"
 
+# A prime number of rows has no divisor: a row at a time would take six times as long.
+cat >"$scratch/prime.model" <<'E1'
+use nn
+model prime(batch = 2, ctx = 2003, width = 768, vocab = 50257) {
+    input x : f32[batch, ctx, width]
+    input next : i32[batch, ctx] in 0..vocab
+    param table : f32[vocab, width] = normal(std = 0.02)
+    loss mean(nn.cross_entropy(x @ transpose(table), next))
+}
+E1
+# took OPTION...: nanoseconds that a place is predicted to take.
+took() {
+    "$gradc" plan "$scratch/prime.model" --entry grad --json "$@" |
+        sed -n 's/.*"cost_ns": \([0-9]*\).*/\1/p' | head -n 1
+}
+prime=$(($(took) / 2003)) even=$(($(took -D ctx=2048) / 2048))
+[ "$even" -gt 0 ] && [ $((10 * prime)) -lt $((11 * even)) ]
+verdict $? "a place of 2,003 takes $prime ns, of 2,048 $even"
+
 # The elements of the largest value, or workspace, of a plan.
 largest() {
     "$gradc" plan "$@" --json >"$scratch/plan"
