@@ -189,22 +189,47 @@ void within_close(Within *w)
     arena_free(&w->arena);
 }
 
-/* Its steps, those last that change pinned storage and give nothing else: no transfer begins
- * after the first of them, for it may fail. */
-static const Plan *late(const Plan *p, Arena *out)
+/* An update: it changes pinned storage and gives nothing else, or is skipped with those. */
+static bool may_be_late(const Plan *p, const PlanStep *step)
+{
+    bool only = step->n_writes > 0;
+    for (int32_t i = 0; i < step->n_writes; i++)
+        only = only && p->value[step->write[i]].pinned;
+    return only || step->guarded;
+}
+
+/* By step: nothing that stays where it is reads what it gives, or changes what it reads. */
+static bool *find_late(const Plan *p, Arena *out)
+{
+    bool *late = NEW_ARRAY(out, bool, p->n_steps);
+    bool *changed = NEW_ARRAY(out, bool, p->n_values), *read = NEW_ARRAY(out, bool, p->n_values);
+    for (int32_t s = p->n_steps; s-- > 0;) {
+        const PlanStep *step = &p->step[s];
+        late[s] = may_be_late(p, step);
+        for (int32_t i = 0; i < step->n_reads; i++)
+            late[s] = late[s] && !changed[step->read[i]];
+        for (int32_t i = 0; i < step->n_writes; i++)
+            late[s] = late[s] && !read[step->write[i]];
+        for (int32_t i = 0; i < step->n_reads && !late[s]; i++)
+            read[step->read[i]] = read[step->read[i]] || !p->value[step->read[i]].pinned;
+        for (int32_t i = 0; i < step->n_writes && !late[s]; i++)
+            changed[step->write[i]] = changed[step->write[i]] || p->value[step->write[i]].pinned;
+    }
+    return late;
+}
+
+/* Its steps, updates last: no transfer begins after the first of them, for it may fail. */
+static const Plan *updates_last(const Plan *p, Arena *out)
 {
     Plan *q = NEW(out, Plan);
+    const bool *late = find_late(p, out);
     *q = *p;
     q->step = NEW_ARRAY(out, PlanStep, p->n_steps);
     q->n_steps = 0;
     for (int last = 0; last < 2; last++)
-        for (int32_t s = 0; s < p->n_steps; s++) {
-            bool only = p->step[s].n_writes > 0;
-            for (int32_t i = 0; i < p->step[s].n_writes; i++)
-                only = only && p->value[p->step[s].write[i]].pinned;
-            if (only == (last != 0))
+        for (int32_t s = 0; s < p->n_steps; s++)
+            if (late[s] == (last != 0))
                 q->step[q->n_steps++] = p->step[s];
-        }
     return q;
 }
 
@@ -232,7 +257,7 @@ static bool can_plan(Within *w)
         return false;
     add_way(w, &w->once, 0, 1);
     if (w->once.may_offload) {
-        const Plan *last = late(&w->once, &w->arena);
+        const Plan *last = updates_last(&w->once, &w->arena);
         add_way(w, last, INFINITY, little);
         add_way(w, last, INFINITY, 1);
         add_way(w, last, 1, little);
