@@ -260,12 +260,12 @@ static bool saves_reads(const Build *b, Ref r)
     return r >= b->g->n_primal && b->wide[r] > 1 && (several || (far && b->reads[r] >= MANY));
 }
 
-/* Few elements of what a kernel has computed, by an index: while they are not read, all of it has
- * to be there. */
+/* Few elements of what a kernel of a body has computed, by an index: while they are not read, all
+ * of it has to be there. Elsewhere the most is live when what is made of it is read in turn. */
 static bool takes_few(const Graph *g, Ref r)
 {
     Ref from = op_of(g, r) == OP_take_along ? below_views(g, arg(g, r, 0)) : NONE;
-    return from != NONE && !ref_is_source(g, from) &&
+    return from != NONE && g->outer != NULL && !ref_is_source(g, from) &&
            type_elems(type_of(g, from)) >= FEW_OF * type_elems(type_of(g, r));
 }
 
