@@ -21,6 +21,10 @@ import sys
 import tempfile
 import time
 
+# Libraries of the peers choose their kernels for this machine, whatever the environment says.
+for name in ("OPENBLAS_CORETYPE", "OPENBLAS_L2_SIZE", "MKL_ENABLE_INSTRUCTIONS"):
+    os.environ.pop(name, None)
+
 HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.dirname(os.path.dirname(HERE))
 PEERS = os.path.join(HERE, "peers")

@@ -41,7 +41,7 @@ def mine(args, row):
     kept = role["parameters"] + role["optimizer"]
     early = one.get("guard_loss_peak") or one["peak"]
     floor = role["outputs"] + (role["parameters"] if one["entry"] == "step" else 0)
-    more = 100 * (light["cost_ns"] / light["cost_once_ns"] - 1)
+    more = round(100 * (light["cost_ns"] / light["cost_once_ns"] - 1), 1) + 0.0  # no -0.0
     return [(x - kept) / MIB for x in (one["peak"], eight["peak"], early, light["peak"])] + [floor / MIB, more]
 
 
