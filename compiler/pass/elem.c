@@ -181,9 +181,10 @@ static void request_add(Elem *e, Ref r, int rank, const KAff *idx)
 static Val load_linear(Elem *e, Ref r, KAff at)
 {
     int buf = elem_buffer(e, r);
-    if (e->bound.n == 0)
+    int n = e->bound.n - e->first_bound;
+    if (n == 0)
         return k_load(e->k, buf, at);
-    return k_load_bounded(e->k, buf, at, e->bound.at, e->bound.n, e->otherwise);
+    return k_load_bounded(e->k, buf, at, e->bound.at + e->first_bound, n, e->otherwise);
 }
 
 static Val in_trouble(Elem *e, Trouble t)
@@ -256,11 +257,12 @@ static int bounds_of(const Elem *e, Ref r, const KAff *idx, KBound *b)
 static Val elem_beyond_guards(Elem *e, Ref r, const KAff *idx)
 {
     int32_t guard = e->guard;
-    int n_bounds = e->bound.n;
-    e->guard = e->bound.n = 0;
+    int first = e->first_bound;
+    e->guard = 0;
+    e->first_bound = e->bound.n;
     Val v = elem_at(e, r, idx);
     e->guard = guard;
-    e->bound.n = n_bounds;
+    e->first_bound = first;
     return v;
 }
 
@@ -323,7 +325,7 @@ Val elem_at_bounded(Elem *e, Ref r, const KAff *idx, double otherwise)
     int n = bounds_of(e, r, idx, b);
     if (n == 0)
         return elem_at(e, r, idx);
-    bool plain = is_plain_read(e, r) && e->bound.n == 0;
+    bool plain = is_plain_read(e, r) && e->bound.n == e->first_bound;
     int32_t guard = e->guard;
     double old = e->otherwise;
     bool selects = e->selects;

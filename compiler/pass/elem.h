@@ -58,7 +58,8 @@ struct Elem {
     VEC(Ref) operand; /* kernel buffer i is operand.at[i] (outputs: the node, with OUT_BIT) */
     VEC(int32_t) operand_out; /* -1: read; else index into the group's outs */
     VEC(Memo) memo;
-    VEC(KBound) bound; /* guards of every load now */
+    VEC(KBound) bound; /* guards of every load now, ... */
+    int first_bound;   /* ... from this one on */
     int32_t guard, next_guard;
     bool selects; /* ... where they fail, what has been made is not used */
     double otherwise;
