@@ -589,7 +589,7 @@ void check_model(const char *text, uint64_t seed, bool loud, Verdict *v)
         return;
     if (seed % 4 == 0)
         run_within(b, text);
-    if (seed % 4 == 1 || seed % 4 == 2) /* one of each two in chunks */
+    if (seed % 8 == 1 || seed % 8 == 2) /* one of each two in chunks */
         run_light(b, text);
     v->chunked += b->chunk_from > 0 && lean_scans(b->out.graph[ENTRY_GRAD]) > 0;
     if (v->fault == FAULT_NONE)
