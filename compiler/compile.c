@@ -103,10 +103,9 @@ static void store_less(Ctx *cx, const Model *m, Graph **g)
     simplify(cx, less);
 }
 
-/* True: in place of *g there is another graph. */
-static bool lie_channels_last(Graph **g)
+/* Puts `other` in place of *g, which is freed; false: it is NULL, and nothing changes. */
+static bool take_graph(Graph **g, Graph *other)
 {
-    Graph *other = channels_last(*g);
     if (other == NULL)
         return false;
     graph_free(*g);
@@ -120,36 +119,13 @@ static int room_for_scans(const Model *m, EntryKind e)
     return MAX_LOOP_DEPTH - (model_loops(m, e) > 1);
 }
 
-static bool cut_scans(int room, int32_t levels, Graph **g)
-{
-    Graph *runs = split_scans(*g, levels, room);
-    if (runs == NULL)
-        return false;
-    graph_free(*g);
-    *g = runs;
-    return true;
-}
-
 static bool keep_last_steps(int room, EntryKind e, int32_t share, Output *all)
 {
     KeptSteps steps;
-    Graph *kept = keep_steps(all->graph[e], share, room, &steps);
-    if (kept == NULL)
+    if (!take_graph(&all->graph[e], keep_steps(all->graph[e], share, room, &steps)))
         return false;
-    graph_free(all->graph[e]);
-    all->graph[e] = kept;
     all->kept_steps[e] = steps.kept;
     all->again_steps[e] = steps.run;
-    return true;
-}
-
-/* True: in place of *g there is another graph, in which more is computed again. */
-static bool play(Graph **g, Graph *again)
-{
-    if (again == NULL)
-        return false;
-    graph_free(*g);
-    *g = again;
     return true;
 }
 
@@ -166,8 +142,8 @@ static bool entry_graph(Ctx *cx, const Options *o, EntryKind e, bool primal_only
     simplify(cx, g); /* fold, share, drop dead nodes     */
     ask_parts(g);    /* parts that keep less than before */
     if (e != ENTRY_INIT)
-        store_less(cx, m, out); /* f32 as bf16 or f16, with casts   */
-    if (lie_channels_last(out)) /* of depthwise convolutions */
+        store_less(cx, m, out);               /* f32 as bf16 or f16, with casts   */
+    if (take_graph(out, channels_last(*out))) /* of depthwise convolutions */
         simplify(cx, *out);
     g = *out;
     if (!inspect(cx, "primal", g))
@@ -192,17 +168,17 @@ static bool entry_graph(Ctx *cx, const Options *o, EntryKind e, bool primal_only
     }
     all->has_runs = all->has_runs || can_split_scans(g, room);
     if (o->form.scan_levels > 0 &&
-        cut_scans(room, o->form.scan_levels, out)) /* fewer bytes, more time */
+        take_graph(out, split_scans(g, o->form.scan_levels, room))) /* fewer bytes, more time */
         g = *out; /* not simplified yet: cotangents are to be added in the same order */
     if (!vjp(cx, g, model_pinned(m), model_precision(m).loss_scale)) /* append the reverse graph */
         return false; /* an op has no derivative          */
     simplify(cx, g);
-    if (play(out, merge_chunks(cx, g))) /* chunks and their reverse in one walk */
+    if (take_graph(out, merge_chunks(cx, g))) /* chunks and their reverse in one walk */
         g = *out;
-    if (play(out, replay(g))) /* what the model asks to recompute */
+    if (take_graph(out, replay(g))) /* what the model asks to recompute */
         simplify(cx, g = *out);
     bool light = o->budget.kind == BUDGET_LIGHT && !o->form.keeps_light;
-    if (light && play(out, drop_light(g))) /* fewer bytes, more time */
+    if (light && take_graph(out, drop_light(g))) /* fewer bytes, more time */
         simplify(cx, g = *out);
     all->has_kept = all->has_kept || (o->form.scan_levels == 0 && can_keep_steps(g, room));
     if (o->form.kept > 0 &&
