@@ -9,6 +9,7 @@
 #include <string.h>
 #include "cpu/contractions.h"
 #include "cpu/loops.h"
+#include "cuda/write.h"
 #include "target/cuda/cuda.h"
 #include "unit/kernel_random.h"
 
@@ -57,18 +58,6 @@ static Kernel *read_back(Arena *arena, int64_t m, int64_t n)
     return k;
 }
 
-/* The judge runs a RED loop in strips, one instruction after the other: an accumulator that is fed
- * twice in it takes its elements in another order than kernel.h says. */
-static bool feeds_twice(const Kernel *k)
-{
-    for (int i = 1; i < k->inst.n; i++)
-        for (int j = 1; j < i; j++)
-            if (k->inst.at[i].op == KI_INTO && k->inst.at[j].op == KI_INTO &&
-                k->inst.at[i].a == k->inst.at[j].a && k->inst.at[i].dtype <= F64)
-                return true;
-    return false;
-}
-
 static void add_random(Cases *c, uint64_t from, int n)
 {
     c->random = true;
@@ -76,7 +65,7 @@ static void add_random(Cases *c, uint64_t from, int n)
     for (int i = 0; i < n; i++) {
         uint64_t seed = from + (uint64_t)i;
         Kernel *k = kernel_random(&c->arena, seed, RANDOM_ANY);
-        while (feeds_twice(k))
+        while (kernel_random_feeds_twice(k))
             k = kernel_random(&c->arena, seed += 1000000, RANDOM_ANY);
         add_kernel(&c->arena, &c->kernels, k);
     }
@@ -122,18 +111,6 @@ static bool add_set(Cases *c, const char *set)
 
 /* ---- files --------------------------------------------------------------------------------------
  */
-
-static FILE *create(const Cases *c, const char *name)
-{
-    char path[4096];
-    snprintf(path, sizeof path, "%s/%s", c->to, name);
-    FILE *f = fopen(path, "wb");
-    if (f == NULL) {
-        fprintf(stderr, "%s cannot be written\n", path);
-        exit(3);
-    }
-    return f;
-}
 
 static size_t bytes_of(const KBuf *b)
 {
@@ -192,10 +169,10 @@ static void write_text(Cases *c)
     int n = c->kernels.n;
     Launch *launch = NEW_ARRAY(&c->arena, Launch, n);
     cuda_kernels_text(c->kernels.at, n, c->wide, &c->arena, &text, launch);
-    FILE *f = create(c, "kernels.cu");
+    FILE *f = create(c->to, "kernels.cu");
     fwrite(text.at, 1, text.n, f);
     fclose(f);
-    f = create(c, "list.inc");
+    f = create(c->to, "list.inc");
     for (int i = 0; i < n; i++)
         fprintf(f, "CASE(k%d, \"%s\", %lld, %d)\n", i, c->kernels.at[i]->name,
                 (long long)launch[i].blocks, launch[i].threads);
@@ -213,7 +190,7 @@ int main(int argc, char **argv)
     }
     c.to = argv[2];
     write_text(&c);
-    FILE *f = create(&c, "cases.bin");
+    FILE *f = create(c.to, "cases.bin");
     for (int i = 0; i < c.kernels.n; i++)
         write_case(&c, i, f);
     bool ok = fclose(f) == 0;

@@ -7,6 +7,7 @@
 #include <string.h>
 #include "compile.h"
 #include "cpu/fill.h"
+#include "cuda/write.h"
 #include "target/cuda/cuda.h"
 
 enum { MAX_DEFINES = 16 };
@@ -21,18 +22,6 @@ typedef struct Steps {
     bool *guarded;
     const void **input; /* by input */
 } Steps;
-
-static FILE *create(const Steps *s, const char *name)
-{
-    char path[4096];
-    snprintf(path, sizeof path, "%s/%s", s->to, name);
-    FILE *f = fopen(path, "wb");
-    if (f == NULL) {
-        fprintf(stderr, "%s cannot be written\n", path);
-        exit(3);
-    }
-    return f;
-}
 
 /* ---- the model -------------------------------------------------------------------------- */
 
@@ -130,7 +119,7 @@ static void put_calls(const Steps *s, FILE *f, const Call *call, int32_t n, int 
 
 static void write_entries(const Steps *s)
 {
-    FILE *f = create(s, "entries.inc");
+    FILE *f = create(s->to, "entries.inc");
     for (int e = 0; e < s->p->entry.n; e++) {
         const Entry *x = &s->p->entry.at[e];
         fprintf(f, "static void entry_%s(unsigned char *block, unsigned char **outside)\n{\n",
@@ -144,7 +133,7 @@ static void write_entries(const Steps *s)
         fprintf(f, "{\"%s\", entry_%s},\n", s->p->entry.at[e].name, s->p->entry.at[e].name);
     fprintf(f, "};\n");
     fclose(f);
-    f = create(s, "kernels.cu");
+    f = create(s->to, "kernels.cu");
     fputs(s->out.object.cuda, f);
     fclose(f);
 }
@@ -240,7 +229,7 @@ static void write_call(const Steps *s, Judge *j, const char *entry, FILE *f)
 
 static void write_steps(Steps *s)
 {
-    FILE *f = create(s, "steps.bin");
+    FILE *f = create(s->to, "steps.bin");
     put64(f, s->p->arena_bytes);
     put64(f, s->p->pinned_bytes);
     write_outside(s, f);

@@ -93,18 +93,6 @@ static void check_batch(Batch *b, const char *cpu)
     cpu_unload(l);
 }
 
-/* The judge runs a RED loop in strips, one instruction after the other: an accumulator
- * that is fed twice in it takes its elements in another order than kernel.h says. */
-static bool feeds_twice(const Kernel *k)
-{
-    for (int i = 1; i < k->inst.n; i++)
-        for (int j = 1; j < i; j++)
-            if (k->inst.at[i].op == KI_INTO && k->inst.at[j].op == KI_INTO &&
-                k->inst.at[i].a == k->inst.at[j].a && k->inst.at[i].dtype <= F64)
-                return true;
-    return false;
-}
-
 static void fill(Batch *b, uint64_t first, int n)
 {
     ctx_init(&b->cx);
@@ -112,7 +100,7 @@ static void fill(Batch *b, uint64_t first, int n)
     for (int i = 0; i < n; i++) {
         b->seed[i] = first + (uint64_t)i;
         b->k[i] = kernel_random(&b->cx.perm, b->seed[i], RANDOM_ANY);
-        while (feeds_twice(b->k[i])) {
+        while (kernel_random_feeds_twice(b->k[i])) {
             b->seed[i] += 1000000;
             b->k[i] = kernel_random(&b->cx.perm, b->seed[i], RANDOM_ANY);
         }

@@ -20,6 +20,10 @@ int kernel_random_seeds(int n);
  * index from holds integers in [0, RANDOM_INDICES), see kernel_random_data. */
 Kernel *kernel_random(Arena *arena, uint64_t seed, RandomStyle style);
 
+/* The judge runs a RED loop in strips, one instruction after the other: an accumulator of floats
+ * that is fed twice in it takes its elements in another order than kernel.h says. */
+bool kernel_random_feeds_twice(const Kernel *k);
+
 /* A moderate float, in [-2, 2). */
 double kernel_random_float(uint64_t *state);
 /* Elements for every buffer, as K_EXACT has them in memory: mem[i].data, in
