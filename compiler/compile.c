@@ -178,7 +178,8 @@ static bool entry_graph(Ctx *cx, const Options *o, EntryKind e, bool primal_only
     if (take_graph(out, replay(g))) /* what the model asks to recompute */
         simplify(cx, g = *out);
     bool light = o->budget.kind == BUDGET_LIGHT && !o->form.keeps_light;
-    if (light && take_graph(out, drop_light(g))) /* fewer bytes, more time */
+    all->is_light[e] = light && take_graph(out, drop_light(g)); /* fewer bytes, more time */
+    if (all->is_light[e])
         simplify(cx, g = *out);
     all->has_kept = all->has_kept || (o->form.scan_levels == 0 && can_keep_steps(g, room));
     if (o->form.kept > 0 &&
@@ -308,6 +309,7 @@ bool compile_program(Ctx *cx, const Options *o, Output *out)
         out->plan[e] = lower_plan_of(l[e]);
         out->plan[e]->may_offload = o->offload;
         out->plan[e]->light = o->budget.kind == BUDGET_LIGHT;
+        out->plan[e]->remade = out->is_light[e];
         out->plan[e]->beside = o->beside[e];
     }
     bool changed = false;

@@ -100,9 +100,10 @@ typedef struct Output {
     bool has_runs;     /* scans can be cut into runs */
     bool has_kept;     /* ... or keep only some of their steps; of each entry how many: */
     int64_t kept_steps[4], again_steps[4];
-    bool has_slices; /* wide values can be computed in slices */
-    bool has_forms;  /* other forms are to be tried */
-    Form form;       /* which this is */
+    bool has_slices;  /* wide values can be computed in slices */
+    bool is_light[4]; /* by EntryKind: elementwise values are computed again: drop_light() */
+    bool has_forms;   /* other forms are to be tried */
+    Form form;        /* which this is */
 } Output;
 
 enum { N_ENTRIES = 4 };

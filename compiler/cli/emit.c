@@ -93,6 +93,8 @@ int read_options(Cli *c)
     o->allow_split = cli_has(c, OPT_ALLOW_SPLIT);
     if (o->allow_split && !cli_has(c, OPT_BUDGET))
         return usage_error(c, "--allow-split is for a --budget, and there is none");
+    if (o->allow_split && strcmp(cli_value(c, OPT_BUDGET, ""), "light") == 0)
+        return usage_error(c, "--budget light takes the batch as a whole, and no --allow-split");
     status = cli_cost(c);
     if (status == EXIT_OK)
         status = cli_offload(c);

@@ -151,6 +151,7 @@ typedef struct Plan {
     int64_t store_bytes; /* that offloaded values take outside of the block */
     bool may_offload;    /* within a budget, whatever the model says */
     bool light;          /* ... no contraction or scan runs again */
+    bool remade;         /* elementwise values are computed again in the reverse pass */
     PlanBudget budget;
     const CostModel *cost; /* NULL: cost_time */
     int64_t guard_loss;    /* the peak under `guard loss`, if that is smaller; 0: not known */

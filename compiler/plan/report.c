@@ -340,8 +340,9 @@ static void put_budget(const Plan *p, Text *to)
                  report_exact(a, b->bytes), report_exact(a, b->least), report_exact(a, b->once));
     else if (b->bytes > 0)
         text_add(to, "budget: %s bytes%s\n", report_exact(a, b->bytes),
-                 b->levels > 0 || b->again_steps > 0 || p->light ? ""
-                                                                 : ", in which nothing runs again");
+                 b->levels > 0 || b->again_steps > 0 || p->remade
+                     ? ""
+                     : ", in which nothing runs again");
     const char *split = plan_split_text(p, a);
     if (split != NULL)
         text_add(to, "%s\n", split);
@@ -351,12 +352,12 @@ static void put_budget(const Plan *p, Text *to)
     if (b->slices > 0)
         text_add(to, "%swide values are computed in %d slices%s",
                  scans != NULL && n == 0 ? "; " : "", b->slices, n > 0 ? "; " : "");
-    if (p->light)
+    if (p->remade)
         text_add(to, "elementwise values are computed again, contractions are not%s",
                  n > 0 ? "; " : "");
     if (n > 0)
         text_add(to, "%d steps run again to save memory", n);
-    bool told = scans != NULL || b->slices > 0 || p->light || n > 0;
+    bool told = scans != NULL || b->slices > 0 || p->remade || n > 0;
     bool waits = p->store_bytes > 0 && extra > 0;
     if (!told && waits)
         text_add(to, "what is offloaded has to be waited for");

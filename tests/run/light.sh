@@ -62,6 +62,14 @@ runs() {
         grep -o '"label": "[^"]*\(contract\|scan\)[^"]*"' | wc -l
 }
 
+# made_again NAME OPTION...: steps of the reverse pass that make values again, each once.
+made_again() {
+    name=$1
+    shift
+    field "$name" peak "$@" >"$scratch/peak"
+    grep -o '"label": "[^"]*, again", "run": 0' "$scratch/json" | wc -l
+}
+
 # same NAME LESS OPTION...: the bits, as many contractions, and at most LESS percent of the bytes that are live, but for pinned ones.
 same() {
     name=$1 less=$2
@@ -78,6 +86,10 @@ same() {
     [ $((100 * light)) -le $((less * all)) ]
     verdict $? "$name $*: $light bytes, over $less % of $all"
     check "$name $*: it is told" grep -q '"light": true' "$scratch/json"
+    few=$(made_again "$name" "$@") many=$(made_again "$name" --budget light "$@")
+    [ "$few" -lt "$many" ] && remade=true || remade=false
+    check "$name $*: $few and $many values made again, and remade is not $remade" \
+        grep -q "\"remade\": $remade" "$scratch/json"
 }
 
 # The plan that field() has asked for last is the light one.
@@ -111,6 +123,11 @@ verdict $? "gradc test: $(cat "$scratch/out")"
 "$gradc" build -q "$scratch/norms.model" --budget light -o "$scratch/light.o"
 verdict $? "gradc build"
 
+"$gradc" plan "$scratch/perceptron.model" --budget light --allow-split >"$scratch/out" 2>&1
+status=$?
+check "a batch is not split for it" [ $status -eq 2 ] && grep -q 'no --allow-split' "$scratch/out"
+! "$gradc" plan "$scratch/perceptron.model" --entry init --budget light | grep -q 'computed again'
+verdict $? "init computes nothing again"
 "$gradc" plan --problem "$scratch/none.json" --budget light >"$scratch/out" 2>&1
 check "a problem has no contractions" [ $? -ne 0 ]
 total
