@@ -3,6 +3,7 @@
 #include "arena.h"
 
 #include <assert.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -28,7 +29,7 @@ struct ArenaBlock {
 static_assert(sizeof(ArenaBlock) % ALIGN == 0, "the first allocation is aligned");
 
 static void (*on_exhaustion)(size_t bytes);
-static int64_t blocks_asked, blocks_until_failure;
+static _Atomic int64_t blocks_asked, blocks_until_failure; /* of the arenas of all threads */
 
 void arena_on_exhaustion(void (*end)(size_t bytes))
 {

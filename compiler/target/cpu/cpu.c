@@ -204,8 +204,9 @@ static bool join_units(Model *m, const Units *u, const int32_t *unit)
     JoinPart *part = NEW_ARRAY(m->arena, JoinPart, n);
     for (int i = 0; i < n; i++) {
         const Unit *x = units_at(u, i);
-        part[(i + 1) % n] = (JoinPart){.bytes = x->bytes, .n = x->n_bytes, .defines = x->name};
-        m->out->n_cached += x->kept;
+        part[(i + 1) % n] =
+            (JoinPart){.bytes = x->part.bytes, .n = x->part.n_bytes, .defines = x->name};
+        m->out->n_cached += x->part.kept;
     }
     m->out->n_parts = n;
     for (int i = 0; i < m->p->kernel.n; i++) {

@@ -3,7 +3,7 @@
 #define GRADC_TARGET_CPU_JOINED_H
 
 #include "../../base/intern.h"
-#include "elf.h"
+#include "../elf.h"
 #include "join.h"
 
 typedef struct JoinedSection {

@@ -4,6 +4,7 @@
 #ifndef GRADC_TARGET_CPU_UNITS_H
 #define GRADC_TARGET_CPU_UNITS_H
 
+#include "../parts.h"
 #include "object.h"
 
 /* What debug information and symbol tables call the source of a part. */
@@ -12,15 +13,10 @@
 #define UNIT_KERNEL "gradc.kernel"
 
 typedef struct Unit {
+    Part part;        /* first: its bytes are an object */
     const char *name; /* of what it defines */
-    unsigned char key[DIGEST_BYTES];
     LLVMMemoryBufferRef bitcode, object;
-    const unsigned char *bytes; /* of the part's object */
-    size_t n_bytes;
-    int32_t same; /* an earlier unit of the same bitcode, or -1 */
-    bool quick;   /* the code is to be made quickly, not to be quick */
-    bool kept;    /* it was in the cache */
-    bool taken;   /* by a thread */
+    bool quick; /* the code is to be made quickly, not to be quick */
     Refusal refusal;
 } Unit;
 

@@ -1,7 +1,7 @@
-/* Relocatable ELF objects of 64 bits, little-endian, as far as LLVM writes them here.
+/* ELF objects of 64 bits, little-endian, as far as LLVM and NVRTC write them here.
  * source: System V Application Binary Interface, chapters 4 and 5 */
-#ifndef GRADC_TARGET_CPU_ELF_H
-#define GRADC_TARGET_CPU_ELF_H
+#ifndef GRADC_TARGET_ELF_H
+#define GRADC_TARGET_ELF_H
 
 #include <stdint.h>
 
@@ -9,6 +9,7 @@ enum {
     ELF_RELOCATABLE = 1,
     ELF_X86_64 = 62,
     ELF_AARCH64 = 183,
+    ELF_CUDA = 190,
     ELF_NONE = 0,     /* sh_type: unused; st_shndx: undefined */
     ELF_ABS = 0xfff1, /* st_shndx from here on: no section */
     ELF_RESERVED = 0xff00,
