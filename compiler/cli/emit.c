@@ -5,6 +5,7 @@
 
 #include "../pass/lower.h"
 #include "../pass/pass.h"
+#include "images.h"
 
 /* ---- from options to the pipeline ------------------------------------------- */
 
@@ -82,6 +83,7 @@ int read_options(Cli *c)
                                 .threads_max = o->threads_max,
                                 .jobs = jobs,
                                 .cache = cli_cache(c),
+                                .arch = cli_value(c, OPT_ARCH, NULL),
                                 .laps = c->laps};
     Precision known;
     o->precision = cli_value(c, OPT_PRECISION, NULL);
@@ -90,6 +92,8 @@ int read_options(Cli *c)
     if (target_find(o->target.target) == NULL)
         return usage_error(c, "there is no target `%s`; this gradc has: cpu, cuda",
                            o->target.target);
+    if (o->target.arch != NULL && strcmp(o->target.target, "cuda") != 0)
+        return usage_error(c, "--arch is for --target cuda; --cpu names a processor");
     o->allow_split = cli_has(c, OPT_ALLOW_SPLIT);
     if (o->allow_split && !cli_has(c, OPT_BUDGET))
         return usage_error(c, "--allow-split is for a --budget, and there is none");
@@ -193,14 +197,15 @@ static const char *dep_text(const Cli *c, Output *out, const char *object)
     return t.at;
 }
 
-static const char *const kinds[] = {"graph", "plan", "kernels", "llvm-ir", "asm",
-                                    "dot",   "json", "header",  "dep",     "cuda"};
-static const char *const suffixes[] = {".gir", ".plan", ".kernels", ".ll",  ".s",
-                                       ".dot", ".json", ".h",       ".o.d", ".cu"};
+static const char *const kinds[] = {"graph",  "plan", "kernels", "llvm-ir", "asm",   "dot", "json",
+                                    "header", "dep",  "cuda",    "ptx",     "cubin", "sass"};
+static const char *const suffixes[] = {".gir", ".plan",  ".kernels", ".ll",  ".s",
+                                       ".dot", ".json",  ".h",       ".o.d", ".cu",
+                                       ".ptx", ".cubin", ".sass"};
 /* The only target that has it, or NULL. */
-static const char *const only_of[] = {NULL, NULL, NULL,  "cpu", "cpu",
-                                      NULL, NULL, "cpu", "cpu", "cuda"};
-enum { N_KINDS = sizeof kinds / sizeof *kinds };
+static const char *const only_of[] = {NULL,  NULL,  NULL,   "cpu",  "cpu",  NULL,  NULL,
+                                      "cpu", "cpu", "cuda", "cuda", "cuda", "cuda"};
+enum { KIND_CUDA = 9, KIND_PTX, KIND_CUBIN, KIND_SASS, N_KINDS = sizeof kinds / sizeof *kinds };
 
 static int emit_kind(const char *spec)
 {
@@ -230,8 +235,10 @@ static const char *emit_text(Cli *c, Output *out, int kind, const char *object)
         return text_of_plans(c, out, true);
     case 7:
         return out->object.header;
-    case 9:
+    case KIND_CUDA:
         return out->object.cuda;
+    case KIND_PTX:
+        return text_of_ptx(out->object.images, out->arena);
     default:
         return dep_text(c, out, object);
     }
@@ -251,9 +258,35 @@ static int want_emits(Cli *c)
             return usage_error(c, "--emit %s is for --target %s", kinds[kind], only_of[kind]);
         c->options.target.want_ir |= kind == 3;
         c->options.target.want_asm |= kind == 4;
-        c->options.target.want_cuda |= kind == 9;
+        c->options.target.want_cuda |= kind == KIND_CUDA;
+        c->options.target.want_images |= kind >= KIND_PTX;
     }
     return EXIT_OK;
+}
+
+/* What --emit SPEC writes. */
+static int add_emit(Cli *c, Output *out, const char *spec, const char *object, Files *f)
+{
+    int kind = emit_kind(spec);
+    const char *equals = strchr(spec, '=');
+    const char *path =
+        equals != NULL ? equals + 1 : replace_suffix(out->arena, object, ".o", suffixes[kind]);
+    const CudaImages *m = out->object.images;
+    bool ptx = kind == KIND_PTX;
+    if (kind >= KIND_PTX && !has_images(m, ptx ? IMAGE_PTX : IMAGE_CUBIN))
+        return usage_error(c, "--emit %s needs %s in --arch", kinds[kind],
+                           ptx ? "compute_N or newest" : "sm_N");
+    if (kind == KIND_CUBIN)
+        return add_cubins(c, m, path, out->arena, f);
+    const char *text;
+    int status = EXIT_OK;
+    if (kind == KIND_SASS)
+        status = text_of_sass(m, out->arena, &text);
+    else
+        text = emit_text(c, out, kind, object);
+    if (status == EXIT_OK)
+        files_add(f, path, text, strlen(text));
+    return status;
 }
 
 static int write_outputs(Cli *c, Output *out, const char *object)
@@ -266,12 +299,9 @@ static int write_outputs(Cli *c, Output *out, const char *object)
     }
     const char *s;
     for (int i = 0; (s = cli_nth(c, OPT_EMIT, i)) != NULL; i++) {
-        int kind = emit_kind(s);
-        const char *equals = strchr(s, '=');
-        const char *path =
-            equals != NULL ? equals + 1 : replace_suffix(out->arena, object, ".o", suffixes[kind]);
-        const char *text = emit_text(c, out, kind, object);
-        files_add(f, path, text, strlen(text));
+        int status = add_emit(c, out, s, object, f);
+        if (status != EXIT_OK)
+            return status;
     }
     return files_commit(f);
 }

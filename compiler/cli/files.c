@@ -9,7 +9,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { MAX_FILES = 32, MAX_SOURCE = 16 << 20 };
+enum { MAX_FILES = 256, MAX_SOURCE = 16 << 20 };
 
 typedef struct File {
     const char *path, *temp;
@@ -230,7 +230,7 @@ int finish(Cli *c, bool ok)
         return EXIT_OK;
     if (has_code(c->cx, E0990))
         return EXIT_INTERNAL;
-    if (has_code(c->cx, E0703))
+    if (has_code(c->cx, E0703) || has_code(c->cx, E0704) || has_code(c->cx, E0707))
         return EXIT_NO_GPU;
     return is_memory(c->cx) ? EXIT_MEMORY : EXIT_INPUT;
 }

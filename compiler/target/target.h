@@ -7,6 +7,10 @@
 
 #include "../kernel/program.h"
 
+/* Cubins for devices of compute capability 8 and 9; PTX for newer ones, of which the newest
+ * architecture's is taken where it can be. */
+#define CUDA_ARCHS "sm_80,sm_90,compute_90,newest"
+
 /* Zero (NULL, 0, false) is the default of every field. */
 typedef struct TargetOptions {
     const char *target;  /* "cpu", "cuda" */
@@ -16,6 +20,8 @@ typedef struct TargetOptions {
     bool want_ir;        /* LLVM IR as text, into ObjectFile.ir */
     bool want_asm;       /* assembly as text, into ObjectFile.assembly */
     bool want_cuda;      /* CUDA C++ as text, into ObjectFile.cuda; of the target cuda */
+    bool want_images;    /* what NVRTC compiles it to, into ObjectFile.images; likewise */
+    const char *arch;    /* of the target cuda: "sm_80,compute_90,newest"; default: CUDA_ARCHS */
     bool no_lines;       /* no DWARF line tables */
     bool laps;           /* entries call a Lap after each step: see there */
     int32_t jobs;        /* threads that compile; 0 is 1. The bytes do not depend on it */
@@ -35,12 +41,13 @@ typedef struct Lap {
 typedef struct ObjectFile {
     const unsigned char *bytes; /* the relocatable object, as written to disk */
     size_t n_bytes;
-    const char *header;        /* C99 and C++ text of NAME.h */
-    const char *ir, *assembly; /* NULL unless wanted */
-    const char *cuda;          /* likewise; then there are neither bytes nor a header */
-    const char *cpu;           /* "cpu:znver3" */
-    int32_t n_kernels;         /* kernel functions in the object */
-    int32_t n_parts, n_cached; /* compiled by themselves; of these, from the cache */
+    const char *header;              /* C99 and C++ text of NAME.h */
+    const char *ir, *assembly;       /* NULL unless wanted */
+    const char *cuda;                /* likewise; then there are neither bytes nor a header */
+    const struct CudaImages *images; /* likewise: cuda/images.h */
+    const char *cpu;                 /* "cpu:znver3" */
+    int32_t n_kernels;               /* kernel functions in the object */
+    int32_t n_parts, n_cached;       /* compiled by themselves; of these, from the cache */
 } ObjectFile;
 
 typedef struct Target {

@@ -29,8 +29,8 @@ model m {
 }
 train m { optimizer sgd(lr = 0.1) }
 END
-ends 5 "E0703" build --target cuda -o "$object"
-ends 5 "E0703" run --target cuda
+ends 5 "E0707" build --target cuda -o "$object"
+ends 5 "E0707" run --target cuda
 ends 2 "--emit asm is for --target cpu" build --target cuda --emit asm
 ends 2 "--emit cuda is for --target cuda" build --emit cuda
 ends 0 "kernels" build --target cuda --emit cuda="$text" -o "$object"

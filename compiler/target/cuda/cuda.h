@@ -177,6 +177,24 @@ void cu_text(Text *to, const Math *math, const Text *kernels);
 /* n kernels in one text that stands alone, called k0, k1, ...; to[i]: what launches them need. */
 void cuda_kernels_text(Kernel *const *k, int n, bool wide, Arena *arena, Text *to, Launch *launch);
 
+/* ---- text.c -------------------------------------------------------------------------------- */
+
+/* A Program's kernels as text; arrays by index into Program.kernel. */
+typedef struct CudaText {
+    Ctx *cx;
+    const Program *p;
+    Arena *arena;
+    const char **name;
+    Launch *launch; /* of those that have been printed */
+    bool *guarded;
+} CudaText;
+
+CudaText *cu_text_open(Ctx *cx, const Program *p, Arena *arena);
+/* Prints kernel `i`, and the line of the model that it comes from. */
+void cu_text_kernel(CudaText *t, int32_t i, Math *math, Text *to);
+/* All of them in one text, with what each entry launches. */
+const char *cu_whole_text(Ctx *cx, const Program *p, Arena *arena);
+
 /* ---- launches.c
  * ------------------------------------------------------------------------------------ */
 

@@ -29,7 +29,7 @@ typedef struct CudaImages {
     int32_t *program_of_kernel; /* by index into Program.kernel; -1: nothing is to be launched */
     const char **name;          /* likewise: what the kernel is called in its images */
     Launch *launch;
-    bool *guarded;            /* the pointer to a flag (u8) is its last argument */
+    bool *guarded;             /* the pointer to a flag (u8) is its last argument */
     int32_t n_parts, n_cached; /* images compiled by themselves; of these, from the cache */
 } CudaImages;
 
