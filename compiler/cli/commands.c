@@ -8,6 +8,7 @@ const Command commands[] = {
      "  gradc check mlp.model\n"},
     {"show", "M.model", "the graph: forward, backward or joint", command_show, 1, 1,
      "  gradc show mlp.model --backward\n"
+     "  gradc show mlp.model --kernels --target cuda --gpu h200\n"
      "  gradc show mlp.model --format dot | dot -Tsvg > mlp.svg\n"},
     {"plan", "M.model", "schedule, live ranges and peak memory of each entry", command_plan, 1, 1,
      "  gradc plan mlp.model\n"

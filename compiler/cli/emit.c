@@ -439,8 +439,14 @@ int command_show(Cli *c)
     const char *format;
     int status = show_format(c, known, 3, &format);
     bool forward = cli_has(c, OPT_FORWARD), backward = cli_has(c, OPT_BACKWARD);
+    if (status == EXIT_OK && cli_has(c, OPT_KERNELS) && strcmp(format, "dot") == 0)
+        status = usage_error(c, "--kernels is a table: --format text or json");
+    if (status == EXIT_OK && !cli_has(c, OPT_KERNELS) && cli_has(c, OPT_GPU))
+        status = usage_error(c, "--gpu goes with --kernels");
     if (status != EXIT_OK)
         return status;
+    if (cli_has(c, OPT_KERNELS))
+        return show_kernels(c, strcmp(format, "json") == 0);
     if (!cli_has(c, OPT_ENTRY) && backward) {
         Given g = {.id = OPT_ENTRY, .value = "grad"};
         vec_push(&c->cx->perm, &c->given, g);

@@ -63,7 +63,7 @@ int add_cubins(const Cli *c, const CudaImages *m, const char *path, Arena *a, Fi
 /* ---- nvdisasm -----------------------------------------------------------------------------------
  */
 
-/* A file without a name: nvdisasm opens it as /dev/fd/N. */
+/* A file without a name, which nvdisasm opens as /dev/fd/N. */
 static int open_nameless(const CudaImage *x)
 {
     const char *folder = getenv("TMPDIR");
@@ -91,7 +91,7 @@ static int open_nameless(const CudaImage *x)
 /* Its output, until it ends; false: it could not be started, and errno says why. */
 static bool spawn(const char *tool, int cubin, Text *t, int *status)
 {
-    char path[32], *const argv[] = {(char *)(uintptr_t)tool, path, NULL};
+    char path[32], *const argv[] = {(char *)(uintptr_t)tool, "-c", path, NULL};
     int out[2], failed;
     char buffer[65536];
     pid_t pid;

@@ -1,4 +1,4 @@
-/* gradc build --target cuda: what NVRTC has made, as files. */
+/* What the target cuda has to show: images as files, kernels as a table. */
 #ifndef GRADC_CLI_IMAGES_H
 #define GRADC_CLI_IMAGES_H
 
@@ -14,5 +14,8 @@ int add_cubins(const Cli *c, const CudaImages *m, const char *path, Arena *a, Fi
  * An exit status, after a message. */
 int text_of_sass(const CudaImages *m, Arena *a, const char **text);
 bool has_images(const CudaImages *m, ImageKind kind);
+
+/* show --kernels; an exit status, after messages. */
+int show_kernels(Cli *c, bool json);
 
 #endif

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "../../runtime/gradc.h"
+#include "../target/cuda/nvrtc.h"
 #include "values.h"
 
 /* ---- inspect -------------------------------------------------------------------- */
@@ -160,6 +161,32 @@ const char *cpu_model(Arena *a)
     return name;
 }
 
+/* What the target cuda needs to make more than text. */
+static void print_nvrtc(const Cli *c, Arena *a)
+{
+    Nvrtc n;
+    NvrtcMissing no;
+    Text t;
+    bool is = nvrtc_open(&n, a, &no);
+    text_init(&t, a);
+    text_pair(&t, is ? "library" : "missing", is ? n.name : no.text);
+    if (!c->cx->json && is)
+        printf("NVRTC     %s, for sm %s, in %s\n", nvrtc_version(&n, a), nvrtc_archs(&n, a),
+               n.name);
+    else if (!c->cx->json)
+        printf("NVRTC     none: %s\n", no.text);
+    else if (!is)
+        printf(", \"nvrtc\": {%s}", t.at);
+    else {
+        printf(", \"nvrtc\": {\"version\": \"%s\", %s, \"archs\": [", nvrtc_version(&n, a), t.at);
+        for (int i = 0; i < n.n_archs; i++)
+            printf("%s%d", i > 0 ? ", " : "", n.arch[i]);
+        printf("]}");
+    }
+    if (is)
+        nvrtc_close(&n);
+}
+
 int command_doctor(Cli *c)
 {
     if (cli_has(c, OPT_CALIBRATE))
@@ -177,10 +204,10 @@ int command_doctor(Cli *c)
                                      "\"memory_bytes\": %lld, \"cuda\": null"
                                    : "gradc     %s, ABI %d\nLLVM      %s\nprocessor %s\n"
                                      "target    cpu:%s\ncores     %d usable\n"
-                                     "memory    %lld bytes\nCUDA      kernels as text, by build "
-                                     "--target cuda --emit cuda\n";
+                                     "memory    %lld bytes\n";
     printf(form, GRADC_VERSION, GRADC_ABI, llvm, cpu_model(&a), cpu, n,
            (long long)pages * (long long)size);
+    print_nvrtc(c, &a);
     print_cache(c);
     if (c->cx->json)
         printf("}\n");

@@ -192,6 +192,8 @@ typedef struct CudaText {
 CudaText *cu_text_open(Ctx *cx, const Program *p, Arena *arena);
 /* Prints kernel `i`, and the line of the model that it comes from. */
 void cu_text_kernel(CudaText *t, int32_t i, Math *math, Text *to);
+/* Finds t->launch of all kernels. */
+void cu_text_launches(CudaText *t);
 /* All of them in one text, with what each entry launches. */
 const char *cu_whole_text(Ctx *cx, const Program *p, Arena *arena);
 

@@ -1,5 +1,6 @@
 /* Loading NVRTC, and what is asked of it. None of its answers is believed unseen: a library under
  * its name may be another one, or damaged. */
+#define _GNU_SOURCE
 #include "nvrtc.h"
 
 #include <dlfcn.h>
@@ -159,13 +160,25 @@ static bool find_archs(Nvrtc *n, Arena *arena, NvrtcMissing *no)
     return kept > 0 || refuse(no, E0704, arena_printf(arena, "%s names no architecture", n->name));
 }
 
+/* The file, where the loader knows it. */
+static void find_path(Nvrtc *n, Arena *arena)
+{
+    void *at;
+    Dl_info info;
+    memcpy(&at, &n->call->version, sizeof at);
+    if (dladdr(at, &info) != 0 && info.dli_fname != NULL)
+        n->name = arena_strdup(arena, info.dli_fname);
+}
+
 bool nvrtc_open(Nvrtc *n, Arena *arena, NvrtcMissing *no)
 {
     *n = (Nvrtc){0};
     if (!load(n, arena, no))
         return false;
-    if (find_calls(n, arena, no) && find_version(n, arena, no) && find_archs(n, arena, no))
+    if (find_calls(n, arena, no) && find_version(n, arena, no) && find_archs(n, arena, no)) {
+        find_path(n, arena);
         return true;
+    }
     nvrtc_close(n);
     return false;
 }

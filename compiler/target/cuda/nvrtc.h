@@ -19,7 +19,7 @@ typedef struct NvrtcCalls NvrtcCalls;
 
 typedef struct Nvrtc {
     void *library;
-    const char *name; /* as it was loaded */
+    const char *name; /* its file */
     int major, minor;
     int n_archs;
     int arch[NVRTC_MOST_ARCHS]; /* compute capabilities, 10 * major + minor, from the least up */

@@ -59,6 +59,16 @@ void cu_text_kernel(CudaText *t, int32_t i, Math *math, Text *to)
     text_char(to, '\n');
 }
 
+void cu_text_launches(CudaText *t)
+{
+    Math math = {.arena = t->arena};
+    Text kernels;
+    text_init(&math.text, t->arena);
+    text_init(&kernels, t->arena);
+    for (int32_t i = 0; i < t->p->kernel.n; i++)
+        cu_text_kernel(t, i, &math, &kernels);
+}
+
 const char *cu_whole_text(Ctx *cx, const Program *p, Arena *arena)
 {
     CudaText *t = cu_text_open(cx, p, arena);
