@@ -230,7 +230,8 @@ int finish(Cli *c, bool ok)
         return EXIT_OK;
     if (has_code(c->cx, E0990))
         return EXIT_INTERNAL;
-    if (has_code(c->cx, E0703) || has_code(c->cx, E0704) || has_code(c->cx, E0707))
+    if (has_code(c->cx, E0703) || has_code(c->cx, E0704) || has_code(c->cx, E0706) ||
+        has_code(c->cx, E0707))
         return EXIT_NO_GPU;
     return is_memory(c->cx) ? EXIT_MEMORY : EXIT_INPUT;
 }

@@ -47,6 +47,12 @@ static bool refuse(NvrtcMissing *no, Code code, const char *text)
     return false;
 }
 
+/* It stays in the process when it has been closed: what it keeps for itself it never frees. */
+static void *open_library(const char *name)
+{
+    return dlopen(name, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
+}
+
 static bool load(Nvrtc *n, Arena *arena, NvrtcMissing *no)
 {
     static const char *const known[] = {"libnvrtc.so.13", "libnvrtc.so.12", "libnvrtc.so"};
@@ -55,7 +61,7 @@ static bool load(Nvrtc *n, Arena *arena, NvrtcMissing *no)
         return refuse(no, E0703, "there is no NVRTC: GRADC_NVRTC is empty");
     if (own != NULL) {
         n->name = own;
-        n->library = dlopen(own, RTLD_NOW | RTLD_LOCAL);
+        n->library = open_library(own);
         const char *why = n->library == NULL ? dlerror() : NULL;
         return n->library != NULL ||
                refuse(no, E0703,
@@ -64,7 +70,7 @@ static bool load(Nvrtc *n, Arena *arena, NvrtcMissing *no)
     }
     for (size_t i = 0; i < sizeof known / sizeof *known && n->library == NULL; i++) {
         n->name = known[i];
-        n->library = dlopen(known[i], RTLD_NOW | RTLD_LOCAL);
+        n->library = open_library(known[i]);
     }
     if (n->library != NULL)
         return true;
@@ -153,7 +159,7 @@ static bool find_archs(Nvrtc *n, Arena *arena, NvrtcMissing *no)
     if (call_fails(n, "nvrtcGetSupportedArchs", n->call->archs(n->arch), arena, no))
         return false;
     for (int i = 0; i < count; i++)
-        if (n->arch[i] >= 50 && n->arch[i] < 1000)
+        if (n->arch[i] >= NVRTC_LEAST_ARCH && n->arch[i] < 1000)
             n->arch[kept++] = n->arch[i];
     n->n_archs = kept;
     qsort(n->arch, (size_t)kept, sizeof *n->arch, by_size);

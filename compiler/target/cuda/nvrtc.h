@@ -13,7 +13,8 @@
 #include "../../base/blake2b.h"
 #include "images.h"
 
-enum { NVRTC_MOST_ARCHS = 256, NVRTC_LEAST_MAJOR = 12 };
+/* Before compute capability 7.0 threads of a warp run in step, and cubins are others. */
+enum { NVRTC_MOST_ARCHS = 256, NVRTC_LEAST_MAJOR = 12, NVRTC_LEAST_ARCH = 70 };
 
 typedef struct NvrtcCalls NvrtcCalls;
 
