@@ -5,10 +5,10 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "pass/elem.h"
 #include "support/eval.h"
+#include "support/op_kernel.h"
 
-enum { MAX_EXAMPLES = 16, TRIES = 40 };
+enum { MAX_EXAMPLES = 16 };
 
 static Ctx cx;
 
@@ -22,94 +22,13 @@ static void stop(void)
     ctx_free(&cx);
 }
 
-/* The example's text with another type instead of f32; NULL if there is none left. */
-static Graph *read_example(const Op *op, int which, const char *type)
+/* One that verifies; false if the op has none of its own. */
+static bool build_kernel(OpKernel *b, const Graph *g, Ref n)
 {
-    const char *s = op->example;
-    for (; which > 0 && *s != '\0'; which--) {
-        s += strcspn(s, ";");
-        s += strspn(s, "; ");
-    }
-    if (*s == '\0')
-        return NULL;
-    Text text;
-    text_init(&text, &cx.perm);
-    for (size_t left = strcspn(s, ";"); left > 0; left--, s++) {
-        bool here = left >= 3 && memcmp(s, "f32", 3) == 0;
-        text_put(&text, here ? type : s, here ? strlen(type) : 1);
-        s += here ? 2 : 0;
-        left -= here ? 2 : 0;
-    }
-    return graph_read_example(&cx, text.at, text.n);
-}
-
-/* ---- one node as a kernel ------------------------------------------------------------- */
-
-typedef struct Build {
-    const Graph *g;
-    Ref n;
-    bool *stored;
-    Axis axis[MAX_RANK];
-    Elem *e;
-    Kernel *k;
-    int out;
-} Build;
-
-static void open_axes(Build *b, KAff *idx)
-{
-    for (int i = 0; i < rank(b->g, b->n); i++) {
-        for (int f = 0; f < b->axis[i].n; f++)
-            b->axis[i].loop[f] = k_par(b->k, b->axis[i].factor[f]);
-        idx[i] = axis_index(&b->axis[i]);
-    }
-}
-
-static void build_once(Build *b)
-{
-    const Op *op = optab[op_of(b->g, b->n)];
-    const Type *t = type_of(b->g, b->n);
-    b->k = kernel_new(&cx.perm, K_LOOP, "test");
-    b->e = NEW(&cx.perm, Elem);
-    elem_init(b->e, b->k, b->g, &cx.perm, b->stored);
-    if (op->kind == OP_OPAQUE) {
-        b->out = elem_out_buffer(b->e, b->n, 0, t->dtype, type_elems(t));
-        op->kernel(b->e, b->n, &b->out);
-        return;
-    }
-    KAff idx[MAX_RANK];
-    open_axes(b, idx);
-    Val v = elem_at(b->e, b->n, idx);
-    if (b->e->trouble != FINE)
-        return;
-    b->out = elem_out_buffer(b->e, b->n, 0, t->dtype, type_elems(t));
-    k_store(b->k, b->out, elem_linear(t, idx), v);
-    if (t->rank > 0)
-        k_end(b->k, b->axis[0].loop[0]);
-}
-
-/* False if the op has no kernel of its own (sources, contraction, loops). */
-static bool build_kernel(Build *b, const Graph *g, Ref n)
-{
-    const Op *op = optab[op_of(g, n)];
-    *b = (Build){.g = g, .n = n, .stored = NEW_ARRAY(&cx.perm, bool, g->node.n)};
-    if (op->scalar == NULL && op->elem == NULL && op->kernel == NULL)
+    if (!op_kernel(&cx, b, g, n))
         return false;
-    if (type_elems(type_of(g, n)) == 0)
-        return false; /* simplify() leaves no such value to be computed */
-    for (Ref r = 1; r < (Ref)g->node.n; r++)
-        b->stored[r] = r != n;
-    for (int i = 0; i < rank(g, n); i++)
-        axis_init(&b->axis[i], dim(g, n, i));
-    for (int i = 0; i < TRIES; i++) {
-        build_once(b);
-        if (b->e->trouble != WANTS_CUT)
-            break;
-        ck_assert(axis_cut(b->axis, rank(g, n), b->e->cut_loop, b->e->cut_by));
-    }
-    ck_assert_msg(b->e->trouble == FINE, "%s: trouble %d", op->name, (int)b->e->trouble);
-    k_finish(b->k);
     const char *bad = kernel_verify(b->k, &cx.perm);
-    ck_assert_msg(bad == NULL, "%s: %s", op->name, bad);
+    ck_assert_msg(bad == NULL, "%s: %s", optab[op_of(g, n)]->name, bad);
     return true;
 }
 
@@ -134,7 +53,7 @@ static double wide_element(const void *data, DType t, int64_t i)
     return dtype_is_float(t) ? ((const double *)data)[i] : (double)((const int64_t *)data)[i];
 }
 
-static KMem *memory(const Build *b, const Value *v)
+static KMem *memory(const OpKernel *b, const Value *v)
 {
     KMem *mem = NEW_ARRAY(&cx.perm, KMem, b->k->buf.n);
     for (int i = 0; i < b->k->buf.n; i++) {
@@ -175,7 +94,7 @@ static void add_special(const Graph *g, Value *in, uint64_t *s)
     }
 }
 
-static void compare(const Op *op, const Build *b, const Value *v, int example)
+static void compare(const Op *op, const OpKernel *b, const Value *v, int example)
 {
     KMem *mem = memory(b, v);
     Arena scratch = {0};
@@ -201,10 +120,10 @@ START_TEST(a_kernel_does_what_the_op_says)
     uint64_t s = (uint64_t)_i;
     domain_of(op, &lo, &hi);
     for (int example = 0;; example++) {
-        Graph *g = read_example(op, example, "f64");
+        Graph *g = op_example(&cx, op, example, "f64");
         if (g == NULL)
             break;
-        Build b;
+        OpKernel b;
         bool has_kernel = build_kernel(&b, g, g->root.at[0].ref);
         for (int sample = 0; has_kernel && sample < 20; sample++) {
             Value *in = random_inputs(g, count_inputs(g), lo, hi, &s, &cx.perm);
@@ -224,10 +143,10 @@ START_TEST(kernels_of_all_types_verify)
     const Op *op = optab[_i];
     for (int t = 0; t < 8; t++)
         for (int example = 0; example < MAX_EXAMPLES; example++) {
-            Graph *g = read_example(op, example, type[t]);
+            Graph *g = op_example(&cx, op, example, type[t]);
             if (g == NULL)
                 continue; /* none of this number, or not for this type */
-            Build b;
+            OpKernel b;
             if (build_kernel(&b, g, g->root.at[0].ref)) {
                 KMem *mem = NEW_ARRAY(&cx.perm, KMem, b.k->buf.n);
                 Arena scratch = {0};

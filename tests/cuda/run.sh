@@ -4,9 +4,12 @@
 #
 #   sh tests/cuda/run.sh BUILD MODE SET...     MODE: plain, address or thread (the sanitizers)
 #   sh tests/cuda/run.sh BUILD plants [WORD]   each bug of plants.txt is seen
-#   sh tests/cuda/run.sh BUILD nvrtc SET...    NVRTC compiles them, where there is one
+#   sh tests/cuda/run.sh BUILD nvrtc SET[@N]...   NVRTC compiles them, where there is one; up to N
+#                                              kernels of the set may use a little local memory
+#   sh tests/cuda/run.sh BUILD nvrtc-time FILE.model SECONDS   ... in so much time of one processor
 #
-# NVRTC is $GRADC_NVRTC, what the loader knows, or the package of the Python index.
+# NVRTC is what gradc finds, or the package of the Python index. SET of nvrtc is `ops`, too, and a
+# model is compiled as `build` does it.
 #
 # BUILD is the folder with gradc-cuda-cases and gradc-cuda-steps. SET is one of cases.c, or
 # FILE.model[:NAME=VALUE...]: whole training steps of a model, by steps.c.
@@ -114,39 +117,77 @@ plants() {
     done <"$scratch/list"
 }
 
-# nvrtc_library: path of NVRTC, or nothing.
-nvrtc_library() {
-    [ -n "${GRADC_NVRTC:-}" ] && echo "$GRADC_NVRTC" && return
-    known=$(ldconfig -p 2>/dev/null | sed -n 's/.*libnvrtc\.so.* => //p' | head -n 1)
-    [ -n "$known" ] && echo "$known" && return
-    find /usr/local/cuda*/ "$build" -name 'libnvrtc.so.*' 2>/dev/null | head -n 1
+has_nvrtc() {
+    "$build/gradc" doctor | grep -q '^NVRTC     [0-9]'
 }
 
-install_nvrtc() {
-    python3 -m venv "$build/nvrtc" && "$build/nvrtc/bin/pip" install -q nvidia-cuda-nvrtc
-}
-
-nvrtc() {
-    library=$(nvrtc_library)
-    [ -n "$library" ] || install_nvrtc >"$scratch/pip" 2>&1
-    library=$(nvrtc_library)
-    if [ -z "$library" ]; then
-        skip "kernels compiled by NVRTC: it is not here, and can't be installed"
-        return
-    fi
-    for set in "$@"; do
-        folder=$scratch/$(basename "${set%%:*}" .model)
-        mkdir "$folder"
-        write_set "$set" "$folder" || fail "cuda: $set: no cases"
-        mv "$folder/kernels.cu" "$folder/$(basename "$folder").cu"
+# find_nvrtc: gradc finds NVRTC, or one is put into GRADC_NVRTC.
+find_nvrtc() {
+    has_nvrtc && return
+    for try in find install; do
+        [ "$try" = find ] || { python3 -m venv "$build/nvrtc" &&
+            "$build/nvrtc/bin/pip" install -q nvidia-cuda-nvrtc; } >"$scratch/pip" 2>&1
+        GRADC_NVRTC=$(find /usr/local/cuda*/ "$build/" "$build"/venv/ -name 'libnvrtc.so.1*' \
+            2>/dev/null | head -n 1)
+        export GRADC_NVRTC
+        has_nvrtc && return
     done
-    "$build/gradc-cuda-nvrtc" "$library" sm_80 sm_90 -- "$scratch"/*/*.cu >"$scratch/out" 2>&1
-    grep -v '^passed=' "$scratch/out"
-    add "$(tail -n 1 "$scratch/out")"
+    skip "kernels compiled by NVRTC: it is not here, and can't be installed"
+    false
+}
+
+# nvrtc_set SET[@N]: to a file of its own, as many run at once.
+nvrtc_set() {
+    set=${1%@*} local=0
+    case $1 in *@*) local=${1##*@} ;; esac
+    what=$set
+    case $set in
+    ops | *.model*) ;;
+    *)
+        name=$(echo "$set" | tr : _)
+        mkdir "$scratch/$name"
+        write_set "$set" "$scratch/$name" || return
+        what=$scratch/$name/$name.cu
+        mv "$scratch/$name/kernels.cu" "$what"
+        ;;
+    esac
+    "$build/gradc-cuda-nvrtc" sm_80,sm_90,newest "--local=$local" "$what"
+}
+
+# In as many processes as there are processors; each set's words stay together.
+nvrtc() {
+    turn=0 most=$(nproc 2>/dev/null || echo 1)
+    for set in "$@"; do
+        turn=$((turn + 1))
+        nvrtc_set "$set" >"$scratch/nvrtc.$turn" 2>&1 &
+        [ $((turn % most)) -ne 0 ] || wait
+    done
+    wait
+    for i in $(seq "$turn"); do
+        grep -v '^passed=' "$scratch/nvrtc.$i"
+        add "$(tail -n 1 "$scratch/nvrtc.$i")"
+    done
+}
+
+# nvrtc_time MODEL SECONDS: images for three architectures, by one thread and from no cache.
+nvrtc_time() {
+    (
+        "$build/gradc" build -q --target cuda --arch sm_80,sm_90,newest --jobs 1 --no-cache "$1" \
+            --emit cubin="$scratch/m.cubin" --emit ptx="$scratch/m.ptx" -o "$scratch/m.o" || exit
+        times >"$scratch/times"
+    )
+    verdict $? "$1 is not compiled"
+    seconds=$(tail -n 1 "$scratch/times" |
+        awk '{ for (i = 1; i <= 2; i++) { split($i, t, "[ms]"); s += 60 * t[1] + t[2] } print s }')
+    echo "$(basename "$1"): three architectures in $seconds s of one processor"
+    awk "BEGIN { exit !($seconds <= $2) }"
+    verdict $? "$1 takes $seconds s of one processor, more than $2"
 }
 
 if [ "$mode" = nvrtc ]; then
-    nvrtc "$@"
+    find_nvrtc && nvrtc "$@"
+elif [ "$mode" = nvrtc-time ]; then
+    find_nvrtc && nvrtc_time "$@"
 elif ! command -v g++ >/dev/null; then
     skip "kernels on the emulator: there is no g++"
 elif [ "$mode" = plants ]; then

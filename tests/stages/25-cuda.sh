@@ -1,8 +1,8 @@
 # Kernels of the target cuda, and whole training steps, run on an emulator: the bits are the exact
 # interpreter's, in three orders of threads and blocks; no bound is passed and no race is seen;
-# planted bugs are.
+# planted bugs are. NVRTC compiles the kernels of all examples, ops and samples.
 . tests/stage.sh
-if ! build build Release gradc-cuda-cases gradc-cuda-steps gradc-cuda-nvrtc \
+if ! build build Release gradc gradc-cuda-cases gradc-cuda-steps gradc-cuda-nvrtc \
     >build/log/make-cuda.txt 2>&1; then
     grep -E -A 5 'error' build/log/make-cuda.txt
     fail "the build of what stage 25 runs"
@@ -16,5 +16,11 @@ run cuda-address sh tests/cuda/run.sh build address shapes types operations conv
     random:1000:30 wide:few "$half"
 run cuda-thread sh tests/cuda/run.sh build thread shapes convolutions random:2000:20 "$half"
 run cuda-plants sh tests/cuda/run.sh build plants
-run cuda-nvrtc sh tests/cuda/run.sh build nvrtc few "$half" examples/digits.model
+# Behind @: kernels that use a little local memory. ptxas keeps some tiles to 64 or 128 registers,
+# and stores lanes of bools at once in a loop of few turns.
+run cuda-nvrtc sh tests/cuda/run.sh build nvrtc matmuls@6 examples/resnet8.model@7 depthwise@1 \
+    convolutions examples/gpt2.model@1 random:1:80@2 ops@5 examples/chargpt.model \
+    examples/fashion.model@5 "$half" shapes types operations examples/digits.model \
+    examples/line.model few wide:few@1
+run cuda-nvrtc-time sh tests/cuda/run.sh build nvrtc-time examples/gpt2.model 30
 finish

@@ -289,16 +289,20 @@ static bool compile_all(Ctx *cx, const Nvrtc *nvrtc, const TargetOptions *o, con
     ImagePart *x = add_images(parts, nvrtc, batches, targets, arena);
     int n = batches->n * targets->n;
     bool ok = true;
+    Text log;
     parts_finish(parts);
     out->items = NEW_ARRAY(arena, CudaImage, n);
     out->n_parts = n;
+    text_init(&log, arena);
     for (int i = 0; i < n && ok; i++) {
         ok = x[i].part.bytes != NULL;
+        text_add(&log, "%s", x[i].result.log != NULL ? x[i].result.log : "");
         if (ok)
             keep_image(&x[i], out, arena);
         else
             report(cx, nvrtc, &x[i]);
     }
+    out->log = log.at != NULL ? log.at : "";
     parts_close(parts);
     for (int i = 0; i < n; i++)
         arena_free(&x[i].own);

@@ -30,6 +30,7 @@ typedef struct CudaImages {
     const char **name;          /* likewise: what the kernel is called in its images */
     Launch *launch;
     bool *guarded;             /* the pointer to a flag (u8) is its last argument */
+    const char *log;           /* what NVRTC said of those that it compiled; "": nothing */
     int32_t n_parts, n_cached; /* images compiled by themselves; of these, from the cache */
 } CudaImages;
 

@@ -9,6 +9,8 @@ typedef unsigned short u16;
 typedef unsigned char u8;
 #ifdef __CUDACC_RTC__
 #pragma nv_diag_suppress 177 /* what a model has no use for */
+#pragma nv_diag_suppress 39  /* what a model divides by 0 */
+#pragma nv_diag_suppress 186 /* u8 below 0 */
 #endif
 #define DEVICE    static __device__ __forceinline__
 #define INFINITE  __int_as_float(0x7f800000)
