@@ -49,4 +49,39 @@ done
 "$gradc" build "$m" --target cuda --emit cuda=- -q >"$scratch/again"
 cmp -s "$text" "$scratch/again"
 verdict $? "the text is another one on standard output"
+
+# ---- show --kernels ------------------------------------------------------------------------
+# shows WORDS OPTIONS...: the table has a line of this form.
+shows() {
+    words=$1
+    shift
+    "$gradc" show "$m" --kernels "$@" >"$scratch/out" 2>"$scratch/err"
+    verdict $? "show --kernels $*: $(cat "$scratch/err")"
+    grep -q -- "$words" "$scratch/out"
+    verdict $? "show --kernels $*: no \`$words\` in $(cat "$scratch/out")"
+}
+shows '^entry step: [0-9]* calls of [0-9]* kernels, '
+shows ' 1 .* k[0-9]*_contract.* .*m\.model:4$'
+shows '^H100 SXM 80 GB: 132 multiprocessors, 3350 GB/s, 67\.0 TFLOP/s' --target cuda
+shows '^A100 SXM 40 GB: 108 ' --target cuda --gpu a100-40
+shows '^entry eval: ' --target cuda --entry eval
+export GRADC_NVRTC=
+shows ' launch *1 *[0-9]*    -      -     -     -      1 .* k[0-9]*_contract' --target cuda
+"$gradc" show "$m" --kernels --target cuda --gpu h200 --json >"$scratch/out" &&
+    python3 - "$scratch/out" <<'PY'
+import json, sys
+d = json.load(open(sys.argv[1]))
+assert d["gpu"] == "h200" and d["entry"] == "step", d
+k = [k for k in d["kernels"] if "contract" in k["kernel"]]
+assert k and k[0]["registers"] is None and k[0]["blocks"] == 1 and k[0]["ns"] > 2000, k
+# x @ w of [4, 8] and [8, 3]: each element once, a fused multiply-add a term.
+f = next(x for x in k if x["bytes_read"] == 4 * (4 * 8 + 8 * 3))
+assert f["flops"] >= 2 * 4 * 8 * 3, f
+PY
+verdict $? "show --kernels as JSON: $(cat "$scratch/out")"
+unset GRADC_NVRTC
+ends 2 "--gpu knows a100, a100-40, h100, h200, not \`h1000\`" show --kernels --target cuda --gpu h1000
+ends 2 "--gpu is for --target cuda" show --kernels --gpu h100
+ends 2 "--gpu goes with --kernels" show --target cuda --gpu h100
+ends 2 "--kernels is a table" show --kernels --format dot
 total
