@@ -54,7 +54,7 @@ double gpu_occupancy(const Gpu *g, const GpuUse *u)
         blocks = REGISTERS / registers;
     if (blocks > g->shared_bytes / shared)
         blocks = g->shared_bytes / shared;
-    return (double)(blocks * warps) / MOST_WARPS;
+    return (double)(blocks * warps) / (double)MOST_WARPS;
 }
 
 static bool has_f64(const Kernel *k)
