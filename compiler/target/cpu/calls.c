@@ -18,70 +18,14 @@ typedef struct Calls {
     VEC(Lv) step, at, strides, constants; /* rows of the run being made */
 } Calls;
 
-/* ---- what the entry reads ---------------------------------------------------------- */
-
-static void find_reads(const Program *p, const Call *call, int32_t n, int depth,
-                       const int64_t *last, Use *use)
-{
-    for (const Call *c = call; c < call + n; c++) {
-        if (c->kind != CALL_KERNEL) {
-            int64_t inner[MAX_LOOP_DEPTH];
-            memcpy(inner, last, sizeof inner);
-            if (c->kind == CALL_LOOP)
-                inner[depth] = c->count - 1;
-            find_reads(p, c->body, c->n_body, depth + (c->kind == CALL_LOOP), inner, use);
-            continue;
-        }
-        const Kernel *k = p->kernel.at[c->kernel];
-        for (int i = 0, o = 0; i < k->buf.n; i++) {
-            if (k->buf.at[i].mode == K_LOCAL)
-                continue;
-            const Operand *x = &c->op[o++];
-            const Buffer *b = &p->buffer.at[x->buffer];
-            int64_t end = x->base + k->buf.at[i].elems;
-            for (int d = 0; d < depth; d++)
-                end += x->step[d] > 0 ? x->step[d] * last[d] : 0;
-            if (b->role == ROLE_INPUT && end > use[b->input].reads)
-                use[b->input].reads = end;
-        }
-    }
-}
-
-int64_t model_uses(const Program *p, const Entry *e, Use *use)
-{
-    const int64_t last[MAX_LOOP_DEPTH] = {0};
-    int64_t rows = 0;
-    for (int i = 0; i < p->input.n; i++)
-        use[i] = (Use){0, -1};
-    find_reads(p, e->call, e->n_calls, 0, last, use);
-    for (int i = 0; i < p->input.n; i++) {
-        const Input *in = &p->input.at[i];
-        int64_t each = in->rows > 0 ? in->elems / in->rows : 0;
-        int64_t n = each > 0 ? (use[i].reads + each - 1) / each : 0;
-        rows = n > rows ? n : rows;
-    }
-    for (int i = 0; i < p->buffer.n; i++) {
-        const Buffer *b = &p->buffer.at[i];
-        if (b->role == ROLE_STAGING && b->offset >= 0 && b->elems >= use[b->input].reads)
-            use[b->input].staging = b->offset;
-    }
-    int64_t full = program_rows(p, e); /* however few of them it reads */
-    return rows > full ? rows : full;
-}
-
 /* ---- addresses ------------------------------------------------------------------------ */
-
-static bool is_place(const Buffer *b)
-{
-    return (b->role == ROLE_INPUT || b->role == ROLE_STAGING) && b->input >= 0;
-}
 
 static Lv base_of(Calls *c, const Buffer *b, int32_t index)
 {
     Ir *ir = &c->m->ir;
     if (b->role == ROLE_CONSTANT)
         return c->m->constant[index];
-    if (is_place(b))
+    if (fact_is_input(b))
         return ir_load(ir, ir->ptr, ir_off(ir, c->places, 8 * b->input), 8);
     assert(b->offset >= 0 && "a buffer has a place in the block");
     return ir_off(ir, c->g, b->offset);
@@ -282,7 +226,7 @@ static void add_operand(Calls *c, const Operand *o)
     if (b->role == ROLE_CONSTANT) {
         vec_push(c->m->arena, &c->constants, c->m->constant[o->buffer]);
         base = -1 - c->constants.n;
-    } else if (is_place(b)) {
+    } else if (fact_is_input(b)) {
         base = b->input;
     } else {
         offset += b->offset;

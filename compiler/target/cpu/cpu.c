@@ -152,11 +152,27 @@ static void begin_module(Model *m)
     emit_constants(m);
 }
 
+static const char *header_of(const Model *m)
+{
+    const Machine *mach = m->ir.mach;
+    const char *upper = name_upper(m->arena, m->name);
+    HeaderWords w = {.name = m->name,
+                     .block = m->p->arena_bytes,
+                     .what = "exact peak: parameters, state, gradients, activations, workspace",
+                     .extra = m->o->header_extra};
+    w.more =
+        arena_printf(m->arena,
+                     "#define %s_CPU \"%s\"\n"
+                     "#define %s_NUMERICS \"%s\" /* objects of one class give the same bits */\n",
+                     upper, mach->cpu, upper, mach->fma ? "fma" : "mul-add");
+    return header_text(m->p, &w, m->arena);
+}
+
 static void complete_module(Model *m)
 {
     model_tables(m);
     lines_close(m->lines);
-    m->out->header = model_header(m);
+    m->out->header = header_of(m);
 }
 
 /* All in one module: LLVM's text of it, and objects of formats that parts are not joined in. */

@@ -49,21 +49,12 @@ static Lv input_table(Model *m, const Use *use)
     return table(m, row, p->input.n, 8);
 }
 
-/* The entry's own buffer of result i, or NULL. */
-static const Result *own_result(const Program *p, const Entry *e, int i)
-{
-    for (int r = 0; r < e->n_results; r++)
-        if (e->result[r].wanted && model_result(p, e->result[r].name) == i)
-            return &e->result[r];
-    return NULL;
-}
-
 static Lv output_table(Model *m, const Entry *e)
 {
     const Program *p = m->p;
     Lv *row = NEW_ARRAY(m->arena, Lv, p->result.n);
     for (int i = 0; i < p->result.n; i++) {
-        const Result *r = own_result(p, e, i);
+        const Result *r = fact_own_result(p, e, i);
         const Buffer *b = r != NULL ? &p->buffer.at[r->buffer] : NULL;
         const int64_t v[] = {b != NULL ? b->offset : 0,
                              b != NULL ? b->elems * dtype_bytes(b->dtype) : 0,
@@ -105,7 +96,7 @@ static Lv suspect_loss(Model *m, const Entry *e, int *n)
     const Program *p = m->p;
     Lv row = NULL;
     *n = 0;
-    const Result *loss = model_loss(p) >= 0 ? own_result(p, e, model_loss(p)) : NULL;
+    const Result *loss = fact_loss(p) >= 0 ? fact_own_result(p, e, fact_loss(p)) : NULL;
     if (loss != NULL && is_suspect(&p->buffer.at[loss->buffer])) {
         row = suspect(m, "the loss", &p->buffer.at[loss->buffer]);
         *n = 1;
@@ -171,11 +162,11 @@ static Lv may_lack_inputs(Fn *f, const Entry *e)
 {
     Ir *ir = &f->m->ir;
     const Program *p = f->m->p;
-    if (e->updates || e == program_entry(p, "grad") || model_loss(p) < 0)
+    if (e->updates || e == program_entry(p, "grad") || fact_loss(p) < 0)
         return LLVMConstInt(ir->i1, 0, 0);
     Lv asked = LLVMConstInt(ir->i1, 0, 0);
     for (int i = 0; i < p->result.n; i++) {
-        if (model_result_kind(p, i) == GRADC_OUTPUT)
+        if (fact_result_kind(p, i) == GRADC_OUTPUT)
             continue;
         Lv arg[] = {f->out, ir_int(ir, i)};
         Lv q = call(f, "gradc.data", arg, 2);
@@ -197,17 +188,9 @@ static Feed feed_of(Fn *f, const Entry *e)
 {
     Model *m = f->m;
     Use *use = NEW_ARRAY(m->arena, Use, m->p->input.n);
-    Feed d = {.full = model_uses(m->p, e, use), .n_in = ir_int(&m->ir, m->p->input.n)};
+    Feed d = {.full = fact_uses(m->p, e, use), .n_in = ir_int(&m->ir, m->p->input.n)};
     d.inputs = input_table(m, use);
     return d;
-}
-
-static bool gives_outputs(const Program *p)
-{
-    for (int i = 0; i < p->result.n; i++)
-        if (model_result_kind(p, i) == GRADC_OUTPUT)
-            return true;
-    return false;
 }
 
 /* Nothing is computed that could be asked for: the call is over, if inputs are missing. */
@@ -303,7 +286,7 @@ static void emit_body(Fn *f, const Entry *e, Lv calls)
     Lv rows = ir_slot(ir, ir->i64, 8);
     d.places = ir_slot(ir, LLVMArrayType(ir->ptr, (unsigned)p->input.n + 1), 16);
     Lv lenient = may_lack_inputs(f, e);
-    if (!gives_outputs(p))
+    if (!fact_gives_outputs(p))
         leave_without(f, &d, lenient);
     Lv a1[] = {f->g, f->in, d.inputs, d.n_in, full, rows, lenient};
     check(f, call(f, "gradc.check", a1, 7));

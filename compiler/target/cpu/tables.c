@@ -3,54 +3,6 @@
 #include "../../../runtime/abi.h"
 #include "model.h"
 
-/* ---- what the program's parts are to the caller -------------------------------------- */
-
-int32_t model_result(const Program *p, const char *name)
-{
-    for (int i = 0; i < p->result.n; i++)
-        if (strcmp(p->result.at[i].name, name) == 0)
-            return i;
-    return -1;
-}
-
-int32_t model_result_kind(const Program *p, int32_t result)
-{
-    const Result *r = &p->result.at[result];
-    if (r->kind != 0)
-        return r->kind;
-    return strcmp(r->name, "loss") == 0 ? GRADC_LOSS : GRADC_OUTPUT;
-}
-
-int32_t model_loss(const Program *p)
-{
-    for (int i = 0; i < p->result.n; i++)
-        if (model_result_kind(p, i) == GRADC_LOSS)
-            return i;
-    return -1;
-}
-
-bool model_live(const Program *p, int32_t buffer)
-{
-    const Buffer *b = &p->buffer.at[buffer];
-    return b->offset >= 0 && b->offset + b->elems * dtype_bytes(b->dtype) <= p->pinned_bytes;
-}
-
-int32_t model_role(Role r)
-{
-    switch (r) {
-    case ROLE_PARAM:
-        return GRADC_PARAM;
-    case ROLE_OPTIMIZER:
-        return GRADC_OPTIMIZER;
-    case ROLE_SCALAR:
-        return GRADC_SCALAR;
-    case ROLE_GRADIENT:
-        return GRADC_GRADIENT;
-    default:
-        return GRADC_STATE;
-    }
-}
-
 /* ---- tables ----------------------------------------------------------------------------- */
 
 /* Fields of a struct of the ABI, in order; padding is where C puts it. */
@@ -117,11 +69,11 @@ static Lv tensor_row(Model *m, const Tensor *t)
     Fields f = {.ir = &m->ir};
     put_text(&f, t->name);
     put32(&f, b->dtype);
-    put32(&f, model_role(t->role));
+    put32(&f, fact_role(t->role));
     put_shape(&f, b->rank, b->shape);
     put64(&f, b->elems);
     put64(&f, b->elems * dtype_bytes(b->dtype));
-    put64(&f, model_live(m->p, t->buffer) ? b->offset : -1);
+    put64(&f, fact_live(m->p, t->buffer) ? b->offset : -1);
     put64(&f, t->of >= 0 ? t->of : t->of_input);
     put64(&f, 0);
     put64(&f, 0);
@@ -169,7 +121,7 @@ static Lv outputs(Model *m)
         Fields f = {.ir = &m->ir};
         put_text(&f, r->name);
         put32(&f, b->dtype);
-        put32(&f, model_result_kind(m->p, i));
+        put32(&f, fact_result_kind(m->p, i));
         put_shape(&f, b->rank, b->shape);
         put64(&f, b->elems);
         put64(&f, b->elems * dtype_bytes(b->dtype));
@@ -196,7 +148,7 @@ static Lv cells(Model *m)
         put64(&f, b->elems * dtype_bytes(b->dtype));
         put64(&f, b->dtype);
         put64(&f, t->role == ROLE_SCALAR && b->elems == 1);
-        put64(&f, !model_live(p, t->buffer));
+        put64(&f, !fact_live(p, t->buffer));
         row[i] = finish(&f);
     }
     return model_array(m, row, p->tensor.n, "gradc.cells");
@@ -246,8 +198,8 @@ static void export_loss_only(Model *m, const char *suffix, Lv entry)
     Lv block = ir_slot(ir, LLVMArrayType(ir->i64, (unsigned)n + 1), 16);
     for (int i = 0; i <= n; i++)
         ir_store(ir, ir_int(ir, 0), ir_off(ir, block, 8 * i), 8);
-    if (model_loss(m->p) >= 0)
-        ir_store(ir, param(fn, 2), ir_off(ir, block, 8 * (1 + model_loss(m->p))), 8);
+    if (fact_loss(m->p) >= 0)
+        ir_store(ir, param(fn, 2), ir_off(ir, block, 8 * (1 + fact_loss(m->p))), 8);
     Lv all[] = {param(fn, 0), param(fn, 1), block};
     LLVMBuildRet(ir->b, ir_call(ir, entry, all, 3));
 }
@@ -365,6 +317,9 @@ void model_tables(Model *m)
     Lv in[] = {moved(ir, step, true), moved(ir, grad, true)};
     put(&f, LLVMConstArray(ir->i64, out, 2));
     put(&f, LLVMConstArray(ir->i64, in, 2));
+    put64(&f, 0); /* what only other targets have */
+    put(&f, LLVMConstNull(ir->ptr));
+    put(&f, LLVMConstNull(ir->ptr));
     Lv model = model_constant(m, finish(&f), arena_printf(m->arena, "%s_model", m->name));
     LLVMSetLinkage(model, LLVMExternalLinkage);
     LLVMSetAlignment(model, 16);

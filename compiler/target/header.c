@@ -1,35 +1,21 @@
 /* NAME.h: the typed interface of one model, C99 and C++. */
-#include <ctype.h>
 #include <string.h>
-#include "../../../runtime/abi.h"
+#include "../../runtime/abi.h"
 #include "embedded.h"
-#include "model.h"
+#include "facts.h"
 
 typedef struct Header {
-    Model *m;
+    const Program *p;
+    Arena *arena;
+    const HeaderWords *w;
     Text t;
     const char *name, *upper;
 } Header;
 
-static const char *upper_case(Arena *arena, const char *s)
-{
-    char *u = arena_strdup(arena, s);
-    for (char *p = u; *p != 0; p++)
-        *p = (char)toupper((unsigned char)*p);
-    return u;
-}
-
-static const char *c_type(DType t)
-{
-    static const char *const name[N_DTYPES] = {"float",   "double",  "uint16_t", "uint16_t",
-                                               "int32_t", "int64_t", "uint8_t",  "uint8_t"};
-    return name[t];
-}
-
 static const char *shape_text(Header *h, DType t, int32_t rank, const int64_t *shape)
 {
     Text s;
-    text_init(&s, h->m->arena);
+    text_init(&s, h->arena);
     text_add(&s, "%s[", dtype_name(t));
     for (int d = 0; d < rank; d++)
         text_add(&s, "%s%lld", d > 0 ? ", " : "", (long long)shape[d]);
@@ -39,7 +25,7 @@ static const char *shape_text(Header *h, DType t, int32_t rank, const int64_t *s
 
 static const char *comment(Header *h, const char *text)
 {
-    return name_in_comment(h->m->arena, text);
+    return name_in_comment(h->arena, text);
 }
 
 /* A comment block of the model's own words. */
@@ -68,7 +54,7 @@ static void put_offload(Header *h)
 {
     static const char *const moved[][3] = {{"step", "OFFLOAD_STEP_OUT", "OFFLOAD_STEP_IN"},
                                            {"grad", "OFFLOAD_GRAD_OUT", "OFFLOAD_GRAD_IN"}};
-    const Program *p = h->m->p;
+    const Program *p = h->p;
     if (p->store_bytes == 0)
         return;
     put_size(h, "OFFLOAD_BYTES", p->store_bytes, "that gradc_options.offload has to hold");
@@ -83,7 +69,7 @@ static void put_offload(Header *h)
 
 static void put_constants(Header *h)
 {
-    const Program *p = h->m->p;
+    const Program *p = h->p;
     int64_t elems = 0;
     int tensors = 0;
     for (int i = 0; i < p->tensor.n; i++) {
@@ -92,8 +78,7 @@ static void put_constants(Header *h)
         elems += p->buffer.at[p->tensor.at[i].buffer].elems;
         tensors++;
     }
-    put_size(h, "ARENA_BYTES", p->arena_bytes,
-             "exact peak: parameters, state, gradients, activations, workspace");
+    put_size(h, "ARENA_BYTES", h->w->block, h->w->what);
     put_size(h, "ARENA_ALIGN", BLOCK_ALIGN, "of the block");
     put_size(h, "PARAM_COUNT", elems, "numbers in all parameters");
     put_size(h, "PARAM_TENSORS", tensors, "parameters");
@@ -110,19 +95,17 @@ static void put_constants(Header *h)
                  h->upper, p->loss_scale);
     }
     text_add(&h->t, "#define %s_HASH \"%s\" /* graph, shapes, optimizer */\n", h->upper,
-             name_in_string(h->m->arena, p->hash));
-    text_add(&h->t, "#define %s_CPU \"%s\"\n", h->upper, h->m->ir.mach->cpu);
-    text_add(&h->t, "#define %s_NUMERICS \"%s\" /* objects of one class give the same bits */\n\n",
-             h->upper, h->m->ir.mach->fma ? "fma" : "mul-add");
+             name_in_string(h->arena, p->hash));
+    text_add(&h->t, "%s\n", h->w->more);
 }
 
 static void put_inputs(Header *h)
 {
-    const Program *p = h->m->p;
-    const char **name = NEW_ARRAY(h->m->arena, const char *, p->input.n);
+    const Program *p = h->p;
+    const char **name = NEW_ARRAY(h->arena, const char *, p->input.n);
     for (int i = 0; i < p->input.n; i++)
         name[i] = p->input.at[i].name;
-    const char **id = name_identifiers(h->m->arena, name, p->input.n);
+    const char **id = name_identifiers(h->arena, name, p->input.n);
     text_add(&h->t,
              "/* Inputs: the caller's memory, aligned to its elements, outside of the block; "
              "read only. */\ntypedef struct %s_inputs {\n"
@@ -131,7 +114,7 @@ static void put_inputs(Header *h)
     for (int i = 0; i < p->input.n; i++) {
         const Input *in = &p->input.at[i];
         put_doc(h, in->doc, "    ");
-        text_add(&h->t, "    const %s *%s; /* %s: %s", c_type(in->dtype), id[i],
+        text_add(&h->t, "    const %s *%s; /* %s: %s", name_c_type(in->dtype), id[i],
                  comment(h, in->name), shape_text(h, in->dtype, in->rank, in->shape));
         if (in->ranged)
             text_add(&h->t, ", %lld <= v < %lld", (long long)in->lo, (long long)in->hi);
@@ -144,11 +127,11 @@ static void put_outputs(Header *h)
 {
     static const char *const kind[] = {
         [GRADC_OUTPUT] = "output", [GRADC_METRIC] = "metric", [GRADC_LOSS] = "loss"};
-    const Program *p = h->m->p;
-    const char **name = NEW_ARRAY(h->m->arena, const char *, p->result.n);
+    const Program *p = h->p;
+    const char **name = NEW_ARRAY(h->arena, const char *, p->result.n);
     for (int i = 0; i < p->result.n; i++)
         name[i] = p->result.at[i].name;
-    const char **id = name_identifiers(h->m->arena, name, p->result.n);
+    const char **id = name_identifiers(h->arena, name, p->result.n);
     text_add(&h->t,
              "/* Outputs: where they are to be written; NULL is \"not wanted\". */\n"
              "typedef struct %s_outputs {\n    int64_t reserved;\n",
@@ -156,8 +139,8 @@ static void put_outputs(Header *h)
     for (int i = 0; i < p->result.n; i++) {
         const Buffer *b = &p->buffer.at[p->result.at[i].buffer];
         put_doc(h, p->result.at[i].doc, "    ");
-        text_add(&h->t, "    %s *%s; /* %s %s: %s */\n", c_type(b->dtype), id[i],
-                 kind[model_result_kind(p, i)], comment(h, name[i]),
+        text_add(&h->t, "    %s *%s; /* %s %s: %s */\n", name_c_type(b->dtype), id[i],
+                 kind[fact_result_kind(p, i)], comment(h, name[i]),
                  shape_text(h, b->dtype, b->rank, b->shape));
     }
     text_add(&h->t, "} %s_outputs;\n\n", h->name);
@@ -165,16 +148,15 @@ static void put_outputs(Header *h)
 
 static void put_tensors(Header *h)
 {
-    const Program *p = h->m->p;
+    const Program *p = h->p;
     if (p->tensor.n == 0)
         return;
-    const char **name = NEW_ARRAY(h->m->arena, const char *, p->tensor.n);
+    const char **name = NEW_ARRAY(h->arena, const char *, p->tensor.n);
     for (int i = 0; i < p->tensor.n; i++) {
         const Tensor *t = &p->tensor.at[i];
-        name[i] =
-            t->role == ROLE_GRADIENT ? arena_printf(h->m->arena, "grad_%s", t->name) : t->name;
+        name[i] = t->role == ROLE_GRADIENT ? arena_printf(h->arena, "grad_%s", t->name) : t->name;
     }
-    const char **id = name_identifiers(h->m->arena, name, p->tensor.n);
+    const char **id = name_identifiers(h->arena, name, p->tensor.n);
     text_add(&h->t, "/* Tensors, for read, write and set. A parameter that is frozen, or that the "
                     "loss does not\n"
                     " * use, has no gradient. */\nenum {\n");
@@ -193,12 +175,12 @@ static void put_tensors(Header *h)
 static void put_entry(Header *h, const Entry *e)
 {
     const char *n = h->name;
-    int32_t loss = model_loss(h->m->p);
+    int32_t loss = fact_loss(h->p);
     const char *type =
-        loss >= 0 ? c_type(h->m->p->buffer.at[h->m->p->result.at[loss].buffer].dtype) : "void";
+        loss >= 0 ? name_c_type(h->p->buffer.at[h->p->result.at[loss].buffer].dtype) : "void";
     if (strcmp(e->name, "step") == 0 || strcmp(e->name, "grad") == 0) {
         bool step = e->name[0] == 's';
-        put_doc(h, step ? h->m->p->train_doc : NULL, "");
+        put_doc(h, step ? h->p->train_doc : NULL, "");
         text_add(
             &h->t,
             step ? "/* One training step: forward, backward, clipping, update. */\n"
@@ -213,13 +195,13 @@ static void put_entry(Header *h, const Entry *e)
         text_add(&h->t, "/* Forward only. Inputs that only loss and metrics need may be NULL when "
                         "those are\n * not wanted. */\n");
     text_add(&h->t, "int %s_%s(%s *g, const %s_inputs *in, %s_outputs *out);\n", n,
-             name_identifier(h->m->arena, e->name), n, n, n);
+             name_identifier(h->arena, e->name), n, n, n);
 }
 
 static void put_functions(Header *h)
 {
     const char *n = h->name;
-    const Program *p = h->m->p;
+    const Program *p = h->p;
     text_add(
         &h->t,
         "/* The handle lives at the start of the caller's block. Handles are independent; one is\n"
@@ -250,13 +232,14 @@ static void put_functions(Header *h)
              n, n, n, n, n, n, n, n, n, n, n, n);
 }
 
-const char *model_header(Model *m)
+const char *header_text(const Program *p, const HeaderWords *w, Arena *arena)
 {
-    Header h = {.m = m, .name = m->name, .upper = upper_case(m->arena, m->name)};
+    Header h = {.p = p, .arena = arena, .w = w, .name = w->name};
+    h.upper = name_upper(arena, w->name);
     Text *t = &h.t;
-    text_init(t, m->arena);
+    text_init(t, arena);
     text_add(t, "/* %s.h: written by gradc %s. Model hash %s. */\n", h.name, GRADC_VERSION,
-             comment(&h, m->p->hash));
+             comment(&h, p->hash));
     text_add(t, "#ifndef %s_GRADC_H\n#define %s_GRADC_H\n\n", h.upper, h.upper);
     text_put(t, abi_text, abi_text_bytes);
     text_add(t,
@@ -264,14 +247,18 @@ const char *model_header(Model *m)
              "of gradc\"\n#endif\n\n",
              GRADC_ABI, h.name);
     text_add(t, "#ifdef __cplusplus\nextern \"C\" {\n#endif\n\n");
-    put_doc(&h, m->p->doc, "");
+    put_doc(&h, p->doc, "");
     put_constants(&h);
     put_inputs(&h);
     put_outputs(&h);
     put_tensors(&h);
+    if (w->usage != NULL)
+        text_add(t, "%s\n", w->usage);
     put_functions(&h);
-    if (m->o->header_extra != NULL)
-        text_add(t, "\n%s\n", m->o->header_extra);
+    if (w->functions != NULL)
+        text_add(t, "\n%s", w->functions);
+    if (w->extra != NULL)
+        text_add(t, "\n%s\n", w->extra);
     text_add(t, "\n#ifdef __cplusplus\n}\n#endif\n#endif\n");
     return t->at;
 }

@@ -1,7 +1,7 @@
 /* Names of a model in C: identifiers, comments, strings. */
 #include <ctype.h>
 #include <string.h>
-#include "model.h"
+#include "facts.h"
 
 /* Words that C, C++ or a header of either has taken. */
 static const char *const taken[] = {
@@ -52,6 +52,14 @@ const char *name_identifier(Arena *arena, const char *name)
     return t.at;
 }
 
+const char *name_upper(Arena *arena, const char *s)
+{
+    char *u = arena_strdup(arena, s);
+    for (char *p = u; *p != 0; p++)
+        *p = (char)toupper((unsigned char)*p);
+    return u;
+}
+
 const char **name_identifiers(Arena *arena, const char *const *name, int n)
 {
     const char **id = NEW_ARRAY(arena, const char *, n);
@@ -100,4 +108,11 @@ const char *name_in_string(Arena *arena, const char *text)
             text_char(&t, *p);
     }
     return t.at;
+}
+
+const char *name_c_type(DType t)
+{
+    static const char *const name[N_DTYPES] = {"float",   "double",  "uint16_t", "uint16_t",
+                                               "int32_t", "int64_t", "uint8_t",  "uint8_t"};
+    return name[t];
 }
