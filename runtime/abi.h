@@ -31,8 +31,10 @@ enum {
     GRADC_FORMAT = 10,      /* a file is not what it should be */
     GRADC_MEMORY = 11,      /* no memory */
     GRADC_MISMATCH = 12,    /* a file and a model disagree: names, shapes, hash */
-    GRADC_OFFLOAD = 13      /* offloaded values: no place for them, or a transfer failed and
+    GRADC_OFFLOAD = 13,     /* offloaded values: no place for them, or a transfer failed and
                                nothing was changed */
+    GRADC_NO_GPU = 14,      /* no driver or too old a one, no device, or no code for it */
+    GRADC_DEVICE = 15       /* the device or its driver failed: this handle can only be closed */
 };
 
 enum { GRADC_F32, GRADC_F64, GRADC_F16, GRADC_BF16, GRADC_I32, GRADC_I64, GRADC_U8, GRADC_BOOL };
@@ -85,6 +87,26 @@ typedef struct gradc_offload {
     int (*wait)(void *context, int64_t at);
 } gradc_offload;
 
+/* The GPU that an object of the target cuda computes on, and the functions that it does so by: the
+ * object calls nothing else. libgradc's gradc_cuda_open() fills this. What an object hands over of
+ * itself is of one version of gradc, whose number is `tables`. */
+struct gradc_options;
+struct gradc_block;
+struct gradc_cuda_program;
+typedef struct gradc_cuda {
+    size_t struct_size;
+    int32_t tables, device;
+    void *context;
+    int (*init)(const struct gradc_cuda *c, const struct gradc_cuda_program *p, void *block,
+                const struct gradc_options *o);
+    int (*call)(void *g, int32_t entry, const struct gradc_block *in, struct gradc_block *out);
+    int (*wait)(void *g, void *loss);
+    int (*read)(void *g, int32_t tensor, void *row_major, size_t bytes);
+    int (*write)(void *g, int32_t tensor, const void *row_major, size_t bytes);
+    int (*set)(void *g, int32_t tensor, double value);
+    int (*close)(void *g);
+} gradc_cuda;
+
 typedef struct gradc_options {
     size_t struct_size;              /* sizeof(gradc_options) of the caller */
     uint32_t abi;                    /* GRADC_ABI of the caller */
@@ -93,6 +115,7 @@ typedef struct gradc_options {
     gradc_parallel_for parallel_for; /* NULL: serial */
     void *context;
     const gradc_offload *offload; /* lives as long as the handle; NULL: there is none */
+    const gradc_cuda *cuda;       /* likewise; for objects of the target cuda */
 } gradc_options;
 
 /* Inputs and outputs of any model. The typed NAME_inputs and NAME_outputs have
@@ -127,6 +150,11 @@ typedef struct gradc_model {
     int64_t offload_bytes;                 /* that the store must hold; 0: nothing is offloaded */
     int64_t offload_out[2], offload_in[2]; /* bytes that one call of step [0] and of grad [1]
                                               writes to it, and reads */
+    /* Of the target cuda; else 0 and NULL. The block is then for the handle alone, and what the
+     * plan counts is on the device. */
+    int64_t device_bytes;
+    int (*wait)(void *g, void *loss); /* for all calls so far; NULL: no loss is wanted */
+    int (*close)(void *g);            /* gives back what the device has; also after a failure */
 } gradc_model;
 
 #ifdef __cplusplus

@@ -22,6 +22,8 @@ const char *gradc_strerror(int status)
         [GRADC_MEMORY] = "no memory",
         [GRADC_MISMATCH] = "a file and a model disagree",
         [GRADC_OFFLOAD] = "offloaded values have no place, or could not be moved",
+        [GRADC_NO_GPU] = "no GPU that the object can use",
+        [GRADC_DEVICE] = "the GPU or its driver failed",
     };
     int known = (int)(sizeof words / sizeof words[0]);
     return status >= 0 && status < known ? words[status] : "not a status of gradc";

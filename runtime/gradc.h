@@ -4,6 +4,7 @@
  *
  *   pool         threads for gradc_options.parallel_for
  *   store        memory, a file or functions of yours for gradc_options.offload
+ *   cuda         a GPU for gradc_options.cuda
  *   safetensors  files of named tensors, in and out
  *   weights      a model's parameters, by name, in and out
  *   checkpoint   a whole training state in one file: complete or absent
@@ -178,6 +179,43 @@ typedef struct gradc_store_counts {
     double transfer_s, waited_s; /* within read and write; by the model, for them */
 } gradc_store_counts;
 GRADC_API void gradc_store_count(gradc_store *store, gradc_store_counts *counts);
+
+/* ------------------------------------------------------------------------------------------------
+ * GPUs, for objects of the target cuda: `gradc build --target cuda`
+ *
+ *     gradc_cuda *gpu;
+ *     if (gradc_cuda_open(NULL, &gpu, &err) != GRADC_OK) ...
+ *     gradc_cuda_use(gpu, &o);
+ *     ... init, steps, NAME_close(); then, when no handle uses it any more:
+ *     gradc_cuda_close(gpu);
+ *
+ * Nothing is linked against CUDA: the driver is what $GRADC_LIBCUDA names, else libcuda.so.1.
+ */
+
+typedef struct gradc_cuda_options {
+    size_t struct_size;
+    int32_t device; /* number, as the driver counts them */
+    int32_t reserved;
+    void *stream; /* a CUstream of the device's primary context, on which handles work; it outlives
+                     them. NULL: each handle has one of its own */
+} gradc_cuda_options;
+
+/* options: NULL is all defaults. *out is NULL on failure.
+ * fails: GRADC_NO_GPU: no driver, one that is too old, no such device; GRADC_MEMORY. */
+GRADC_API int gradc_cuda_open(const gradc_cuda_options *options, gradc_cuda **out, gradc_error *e);
+GRADC_API void gradc_cuda_close(gradc_cuda *gpu); /* NULL is allowed */
+
+/* Sets `cuda` of `o`. NULL gpu: none. */
+GRADC_API void gradc_cuda_use(const gradc_cuda *gpu, gradc_options *o);
+
+typedef struct gradc_cuda_device {
+    int32_t driver;       /* CUDA that it is for: 13000 is 13.0 */
+    int32_t devices;      /* that the driver has */
+    int32_t device, arch; /* its number; 90: compute capability 9.0 */
+    int64_t memory_bytes;
+    char name[128];
+} gradc_cuda_device;
+GRADC_API void gradc_cuda_about(const gradc_cuda *gpu, gradc_cuda_device *about);
 
 /* ------------------------------------------------------------------------------------------------
  * Arrays in memory

@@ -2,7 +2,7 @@
 # Checks every #include of compiler/, grammar/ and runtime/ against the picture
 #
 #   base -> kernel -> graph -> { ops, front, plan -> pass } -> compile.c -> main.c
-#   base -> kernel -> target -> compile.c        runtime/abi.h -> target
+#   base -> kernel -> target -> compile.c        runtime/abi.h, cuda_abi.h -> target
 #
 # (an arrow reads "is known by"; what is not drawn is forbidden), and prints the
 # offending lines.  LLVM's headers belong to compiler/target/cpu, CUDA's to
@@ -34,13 +34,13 @@ BEGIN {
     may["target"] = " base kernel target abi embedded "
     may["compile"] = may["front"] "ops pass plan target abi compile "
     may["main"] = may["compile"] "main runtime "
-    may["abi"] = " "
+    may["abi"] = " abi "
     may["runtime"] = " abi runtime "
 }
 
 function layer(path) {
     if (path ~ /^grammar\//) return "front"
-    if (path == "runtime/abi.h") return "abi"
+    if (path ~ /^runtime\/(cuda_)?abi.h$/) return "abi"
     if (path ~ /^runtime\//) return "runtime"
     if (path ~ /^generated\/model\./) return "front"
     if (path ~ /^generated\//) return "embedded"

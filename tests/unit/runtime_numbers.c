@@ -423,9 +423,9 @@ END_TEST
 
 START_TEST(statuses_have_words)
 {
-    for (int status = GRADC_OK; status <= GRADC_OFFLOAD; status++)
+    for (int status = GRADC_OK; status <= GRADC_DEVICE; status++)
         ck_assert(gradc_strerror(status) != NULL && strlen(gradc_strerror(status)) > 3);
-    ck_assert_str_eq(gradc_strerror(-1), gradc_strerror(GRADC_OFFLOAD + 1));
+    ck_assert_str_eq(gradc_strerror(-1), gradc_strerror(GRADC_DEVICE + 1));
     ck_assert_uint_eq(gradc_abi_version(), GRADC_ABI);
     ck_assert_str_eq(gradc_version(), GRADC_VERSION);
     gradc_error e;

@@ -395,10 +395,11 @@ const char support_calls[] =
     "  br i1 $OFFLOADS, label %homeless, label %ok\n"
     "abi:\n"
     "  %size = load i64, ptr %o\n"
-    "  %less = icmp ult i64 %size, 40\n" /* 40: without a store */
-    "  %past = icmp ugt i64 %size, 40\n"
-    "  %before = icmp ult i64 %size, 48\n"
-    "  %between = and i1 %past, %before\n"
+    "  %less = icmp ult i64 %size, 40\n" /* 40: without a store; 48: without a GPU */
+    "  %past = icmp ult i64 %size, 56\n"
+    "  %part = and i64 %size, 7\n"
+    "  %odd = icmp ne i64 %part, 0\n"
+    "  %between = and i1 %past, %odd\n"
     "  %short = or i1 %less, %between\n"
     "  br i1 %short, label %other, label %version\n"
     "version:\n"
