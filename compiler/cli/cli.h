@@ -143,6 +143,7 @@ typedef struct Session {
     const struct gradc_model *model;
     struct gradc_pool *pool;
     struct gradc_store *store; /* of offloaded values; NULL: there are none */
+    struct gradc_cuda *gpu;    /* of the target cuda; else NULL */
     void *block, *handle;
     double compile_ms;
 } Session;

@@ -56,6 +56,13 @@ static int check_dump(const Cli *c)
                : usage_error(c, "--dump takes ast, primal, reverse, joint and all, not `%s`", name);
 }
 
+/* --target cpu,cuda: of a build, an object of each. */
+static bool wants_both(const Cli *c)
+{
+    const char *s = cli_value(c, OPT_TARGET, "cpu");
+    return strcmp(s, "cpu,cuda") == 0 || strcmp(s, "cuda,cpu") == 0;
+}
+
 int read_options(Cli *c)
 {
     Options *o = &c->options;
@@ -77,7 +84,7 @@ int read_options(Cli *c)
         return status;
     o->threads_max = (int32_t)threads_max;
     o->model = cli_value(c, OPT_MODEL, NULL);
-    o->target = (TargetOptions){.target = cli_value(c, OPT_TARGET, "cpu"),
+    o->target = (TargetOptions){.target = wants_both(c) ? "cpu" : cli_value(c, OPT_TARGET, "cpu"),
                                 .cpu = cli_value(c, OPT_CPU, "native"),
                                 .triple = cli_value(c, OPT_TRIPLE, NULL),
                                 .threads_max = o->threads_max,
@@ -92,7 +99,9 @@ int read_options(Cli *c)
     if (target_find(o->target.target) == NULL)
         return usage_error(c, "there is no target `%s`; this gradc has: cpu, cuda",
                            o->target.target);
-    if (o->target.arch != NULL && strcmp(o->target.target, "cuda") != 0)
+    if (wants_both(c) && c->command->run != command_build)
+        return usage_error(c, "--target takes cpu or cuda here; both of them are for build");
+    if (o->target.arch != NULL && strcmp(o->target.target, "cuda") != 0 && !wants_both(c))
         return usage_error(c, "--arch is for --target cuda; --cpu names a processor");
     o->allow_split = cli_has(c, OPT_ALLOW_SPLIT);
     if (o->allow_split && !cli_has(c, OPT_BUDGET))
@@ -203,8 +212,8 @@ static const char *const suffixes[] = {".gir", ".plan",  ".kernels", ".ll",  ".s
                                        ".dot", ".json",  ".h",       ".o.d", ".cu",
                                        ".ptx", ".cubin", ".sass"};
 /* The only target that has it, or NULL. */
-static const char *const only_of[] = {NULL,  NULL,  NULL,   "cpu",  "cpu",  NULL,  NULL,
-                                      "cpu", "cpu", "cuda", "cuda", "cuda", "cuda"};
+static const char *const only_of[] = {NULL, NULL, NULL,   "cpu",  "cpu",  NULL,  NULL,
+                                      NULL, NULL, "cuda", "cuda", "cuda", "cuda"};
 enum { KIND_CUDA = 9, KIND_PTX, KIND_CUBIN, KIND_SASS, N_KINDS = sizeof kinds / sizeof *kinds };
 
 static int emit_kind(const char *spec)
@@ -254,13 +263,18 @@ static int want_emits(Cli *c)
             return usage_error(c, "--emit does not know `%s`%s%s%s", s,
                                near ? "; did you mean `" : "", near ? near : "", near ? "`?" : "");
         }
-        if (only_of[kind] != NULL && strcmp(only_of[kind], c->options.target.target) != 0)
+        if (only_of[kind] != NULL && !wants_both(c) &&
+            strcmp(only_of[kind], c->options.target.target) != 0)
             return usage_error(c, "--emit %s is for --target %s", kinds[kind], only_of[kind]);
         c->options.target.want_ir |= kind == 3;
         c->options.target.want_asm |= kind == 4;
         c->options.target.want_cuda |= kind == KIND_CUDA;
         c->options.target.want_images |= kind >= KIND_PTX;
     }
+    /* kernels alone need no NVRTC */
+    const TargetOptions *t = &c->options.target;
+    c->options.target.no_object =
+        (t->want_cuda || t->want_images) && !cli_has(c, OPT_OUT) && !wants_both(c);
     return EXIT_OK;
 }
 
@@ -289,21 +303,26 @@ static int add_emit(Cli *c, Output *out, const char *spec, const char *object, F
     return status;
 }
 
-static int write_outputs(Cli *c, Output *out, const char *object)
+/* Whether --emit SPEC is of this target; of two the first has what both have. */
+static bool is_of(const char *spec, const char *target, bool first)
 {
-    Files *f = files_open(out->arena);
+    const char *only = only_of[emit_kind(spec)];
+    return only != NULL ? strcmp(only, target) == 0 : first;
+}
+
+static int add_outputs(Cli *c, Output *out, const char *object, bool first, Files *f)
+{
     const char *header = replace_suffix(out->arena, object, ".o", ".h");
     if (out->object.bytes != NULL) {
         files_add(f, object, out->object.bytes, out->object.n_bytes);
         files_add(f, header, out->object.header, strlen(out->object.header));
     }
     const char *s;
-    for (int i = 0; (s = cli_nth(c, OPT_EMIT, i)) != NULL; i++) {
-        int status = add_emit(c, out, s, object, f);
-        if (status != EXIT_OK)
-            return status;
-    }
-    return files_commit(f);
+    int status = EXIT_OK;
+    for (int i = 0; (s = cli_nth(c, OPT_EMIT, i)) != NULL && status == EXIT_OK; i++)
+        if (is_of(s, c->options.target.target, first))
+            status = add_emit(c, out, s, object, f);
+    return status;
 }
 
 static int64_t parameter_count(const Program *p)
@@ -322,11 +341,11 @@ static void summary(const Cli *c, const Output *out, const char *object, double 
         return;
     if (c->cx->json) {
         printf("{\"model\": \"%s\", \"parameters\": %lld, \"arena_bytes\": %lld, "
-               "\"offload_bytes\": %lld, \"object_bytes\": %zu, \"kernels\": %d, "
-               "\"parts\": %d, \"cached\": %d, \"compile_ms\": %.1f}\n",
+               "\"device_bytes\": %lld, \"offload_bytes\": %lld, \"object_bytes\": %zu, "
+               "\"kernels\": %d, \"parts\": %d, \"cached\": %d, \"compile_ms\": %.1f}\n",
                p->name, (long long)parameter_count(p), (long long)p->arena_bytes,
-               (long long)p->store_bytes, out->object.n_bytes, out->object.n_kernels,
-               out->object.n_parts, out->object.n_cached, ms);
+               (long long)out->object.device_bytes, (long long)p->store_bytes, out->object.n_bytes,
+               out->object.n_kernels, out->object.n_parts, out->object.n_cached, ms);
         return;
     }
     const char *store =
@@ -348,11 +367,38 @@ void say_split(const Cli *c, const Output *out)
         remark("%s", text);
 }
 
+/* Where the object goes: M.o, and of two the second into M.cuda.o. */
+static const char *object_path(const Cli *c, const Output *out, bool second)
+{
+    const char *path = cli_value(c, OPT_OUT, NULL);
+    if (path == NULL)
+        path = output_path(c, out->arena, out->program->name, ".o");
+    return second ? replace_suffix(out->arena, path, ".o", ".cuda.o") : path;
+}
+
+/* The object for one target, whose files are added. */
+static int build_one(Cli *c, int32_t source, bool second, Output *out, Files *f)
+{
+    int status = finish(c, compile(c->cx, source, &c->options, out));
+    if (status != EXIT_OK)
+        return status;
+    say_split(c, out);
+    return add_outputs(c, out, object_path(c, out, second), !second, f);
+}
+
+/* Its symbols have names of their own, so that one program can have both. */
+static int build_second(Cli *c, int32_t source, const Output *first, Output *out, Files *f)
+{
+    c->options.target.target = "cuda";
+    c->options.target.prefix = arena_printf(out->arena, "%s_cuda", first->program->name);
+    return build_one(c, source, true, out, f);
+}
+
 int command_build(Cli *c)
 {
     double start = now_ms();
-    Arena arena = {0};
-    Output out = {.arena = &arena};
+    Arena arena = {0}, other = {0};
+    Output out = {.arena = &arena}, second = {.arena = &other};
     int32_t source;
     int status = read_options(c);
     if (status == EXIT_OK)
@@ -361,17 +407,17 @@ int command_build(Cli *c)
         status = read_source(c, c->operand.at[0], &source);
     if (status != EXIT_OK)
         return status;
-    bool ok = compile(c->cx, source, &c->options, &out);
-    status = finish(c, ok);
-    if (status == EXIT_OK) {
-        const char *object = cli_value(c, OPT_OUT, NULL);
-        if (object == NULL)
-            object = output_path(c, &arena, out.program->name, ".o");
-        say_split(c, &out);
-        status = write_outputs(c, &out, object);
-        if (status == EXIT_OK)
-            summary(c, &out, object, now_ms() - start);
-    }
+    Files *f = files_open(&arena);
+    status = build_one(c, source, false, &out, f);
+    if (status == EXIT_OK && wants_both(c))
+        status = build_second(c, source, &out, &second, f);
+    if (status == EXIT_OK)
+        status = files_commit(f);
+    if (status == EXIT_OK)
+        summary(c, &out, object_path(c, &out, false), now_ms() - start);
+    if (status == EXIT_OK && wants_both(c))
+        summary(c, &second, object_path(c, &second, true), now_ms() - start);
+    output_free(&second);
     output_free(&out);
     return status;
 }

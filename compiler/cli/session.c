@@ -22,9 +22,30 @@ int cli_threads(Cli *c, int64_t *threads)
     return status;
 }
 
+/* Before anything is compiled: for the device that is there, unless --arch says otherwise. */
+static int open_gpu(Cli *c, Session *s)
+{
+    gradc_error e = {0};
+    TargetOptions *o = &c->options.target;
+    if (strcmp(o->target, "cuda") != 0)
+        return EXIT_OK;
+    if (gradc_cuda_open(NULL, &s->gpu, &e) != GRADC_OK) {
+        say("%s", e.text);
+        return EXIT_NO_GPU;
+    }
+    gradc_cuda_device about;
+    gradc_cuda_about(s->gpu, &about);
+    if (o->arch == NULL)
+        o->arch = arena_printf(&c->cx->perm, "sm_%d", about.arch);
+    return EXIT_OK;
+}
+
 static int compile_session(Cli *c, Session *s)
 {
     double start = now_ms();
+    int found = open_gpu(c, s);
+    if (found != EXIT_OK)
+        return found;
     bool ok = compile(c->cx, s->source, &c->options, &s->out);
     if (ok)
         s->loaded = cpu_load(c->cx, &s->out.object, s->out.program->name);
@@ -54,13 +75,14 @@ int session_start(const Cli *c, Session *s, int64_t threads)
         return status;
     gradc_options o = {.struct_size = sizeof o, .abi = GRADC_ABI, .seed = (uint64_t)seed};
     gradc_error e = {0};
-    if (threads > 1 && s->pool == NULL &&
+    if (threads > 1 && s->pool == NULL && s->gpu == NULL &&
         gradc_pool_open((int32_t)threads, 0, &s->pool, &e) != GRADC_OK) {
         say("%s", e.text);
         return EXIT_FILE;
     }
     if (s->pool != NULL)
         gradc_pool_use(s->pool, &o);
+    gradc_cuda_use(s->gpu, &o);
     int status_of_store = open_store(c, s, &o);
     if (status_of_store != EXIT_OK)
         return status_of_store;
@@ -117,17 +139,23 @@ int session_open_text(Cli *c, Session *s, const char *name, const char *text, in
 
 int session_failed(const Session *s, const char *what, int status)
 {
-    /* init leaves the names of what the processor lacks in the block */
-    const void *from = s->handle != NULL ? s->handle : status == GRADC_CPU ? s->block : NULL;
+    /* init leaves a sentence about the machine in the block */
+    bool machine = status == GRADC_CPU || status == GRADC_MEMORY || status >= GRADC_NO_GPU;
+    const void *from = s->handle != NULL ? s->handle : machine ? s->block : NULL;
     const char *text = from != NULL ? s->model->error(from) : NULL;
     if (text == NULL || *text == 0)
         text = gradc_strerror(status);
     say("%s: %s", what, text);
+    if (status == GRADC_NO_GPU || status == GRADC_DEVICE)
+        return EXIT_NO_GPU;
     return status == GRADC_MEMORY ? EXIT_MEMORY : EXIT_INPUT;
 }
 
 void session_close(Session *s)
 {
+    if (s->handle != NULL && s->model->close != NULL)
+        s->model->close(s->handle);
+    gradc_cuda_close(s->gpu);
     gradc_pool_close(s->pool);
     gradc_store_close(s->store);
     gradc_free(s->block);

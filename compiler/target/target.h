@@ -26,6 +26,8 @@ typedef struct TargetOptions {
     bool laps;           /* entries call a Lap after each step: see there */
     int32_t jobs;        /* threads that compile; 0 is 1. The bytes do not depend on it */
     const char *cache;   /* folder of what has been compiled before, or NULL; nor on this */
+    bool no_object;      /* ... and nothing else, of the target cuda */
+    const char *prefix;  /* of the symbols of a CUDA object; NULL: the model's name */
     const char *header_extra; /* C text put before the header's last line, or NULL */
 } TargetOptions;
 
@@ -43,9 +45,10 @@ typedef struct ObjectFile {
     size_t n_bytes;
     const char *header;              /* C99 and C++ text of NAME.h */
     const char *ir, *assembly;       /* NULL unless wanted */
-    const char *cuda;                /* likewise; then there are neither bytes nor a header */
+    const char *cuda;                /* likewise */
     const struct CudaImages *images; /* likewise: cuda/images.h */
     const char *cpu;                 /* "cpu:znver3" */
+    int64_t device_bytes;            /* of the target cuda: allocated on the device */
     int32_t n_kernels;               /* kernel functions in the object */
     int32_t n_parts, n_cached;       /* compiled by themselves; of these, from the cache */
 } ObjectFile;
@@ -67,6 +70,11 @@ const Target *target_find(const char *name);
 /* Emits `p`, lowered with the caps of the same options, into p->arena.
  * fails: false, after a report: unknown target, CPU or triple, LLVM's own error. */
 bool target_emit(Ctx *cx, const Program *p, const TargetOptions *o, ObjectFile *out);
+
+/* Compiles LLVM's text of a module, for the triple of `o` and any processor of it, into out->bytes:
+ * what another target's object has for its host.   fails: false, after a report. */
+bool cpu_host_object(Ctx *cx, const char *name, const char *text, const TargetOptions *o,
+                     Arena *arena, ObjectFile *out);
 
 /* For reports: "19.1.7", and LLVM's name of this machine's processor ("znver3"). */
 const char *cpu_llvm_version(Arena *arena);

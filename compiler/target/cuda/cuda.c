@@ -1,5 +1,5 @@
 /* The CUDA target: what it can do, and what it makes of a Program. */
-#include "images.h"
+#include "object.h"
 
 enum {
     LOCAL_BYTES = 32 << 10, /* shared memory that LOCAL buffers of a kernel may take */
@@ -27,26 +27,31 @@ static const Caps *cuda_caps(Ctx *cx, const TargetOptions *o, Arena *arena)
     return c;
 }
 
-/* What the text leads to, where that is asked for; the whole text is for readers. */
+/* Values that the model offloads would be moved between kernels by the host. */
+static bool refuse_offload(Ctx *cx)
+{
+    Diag *d = diag_error(cx, E0707, NO_SPAN, "objects for `cuda` offload no values");
+    diag_help(cx, d, "there is one of the model without `offload`, and without --offload");
+    return false;
+}
+
 static bool cuda_emit(Ctx *cx, const Program *p, const TargetOptions *o, Arena *arena,
                       ObjectFile *out)
 {
     *out = (ObjectFile){.cpu = "cuda", .n_kernels = p->kernel.n};
     if (o->want_cuda)
         out->cuda = cu_whole_text(cx, p, arena);
-    if (o->want_images) {
-        CudaImages *images = NEW(arena, CudaImages);
-        if (!cuda_compile(cx, p, o, arena, images))
-            return false;
-        out->images = images;
-        out->n_parts = images->n_parts;
-        out->n_cached = images->n_cached;
-    }
-    if (o->want_cuda || o->want_images)
+    if (o->no_object && !o->want_images)
         return true;
-    Diag *d = diag_error(cx, E0707, NO_SPAN, "this gradc makes no object for `cuda`");
-    diag_help(cx, d, "`build --target cuda --emit cuda` writes the kernels as CUDA C++");
-    return false;
+    if (p->store_bytes > 0 && !o->no_object)
+        return refuse_offload(cx);
+    CudaImages *images = NEW(arena, CudaImages);
+    if (!cuda_compile(cx, p, o, arena, images))
+        return false;
+    out->images = images;
+    out->n_parts = images->n_parts;
+    out->n_cached = images->n_cached;
+    return o->no_object || cu_object(cx, p, o, arena, images, out);
 }
 
 const Target target_cuda = {.name = "cuda", .caps = cuda_caps, .emit = cuda_emit};

@@ -325,6 +325,7 @@ bool cuda_compile(Ctx *cx, const Program *p, const TargetOptions *o, Arena *aren
         Batches batches = {0};
         print_batches(t, out, &batches);
         out->n_programs = batches.n;
+        out->driver = 1000 * nvrtc.major + 10 * nvrtc.minor;
         out->name = t->name;
         out->launch = t->launch;
         out->guarded = t->guarded;

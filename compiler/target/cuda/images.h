@@ -26,6 +26,7 @@ typedef struct CudaImages {
     CudaImage *items; /* by program, then as in --arch */
     int n;
     int n_programs;
+    int driver; /* the oldest version of CUDA whose driver takes them: 1000 * major + 10 * minor */
     int32_t *program_of_kernel; /* by index into Program.kernel; -1: nothing is to be launched */
     const char **name;          /* likewise: what the kernel is called in its images */
     Launch *launch;
