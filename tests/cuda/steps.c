@@ -51,7 +51,7 @@ static bool compile_model(Steps *s, const char *path, char **define, int n)
                  .n_defines = n,
                  .threads_max = 1,
                  .chunk_from = -1,
-                 .target = {.target = "cuda", .want_cuda = true}};
+                 .target = {.target = "cuda", .want_cuda = true, .no_object = true}};
     s->out.arena = &s->arena;
     bool ok = compile(&s->cx, read_model(s, path), &o, &s->out);
     diag_print(&s->cx, stderr);

@@ -3,7 +3,10 @@
 #
 #   sh tests/run/cuda.sh GRADC
 set -u
-gradc=${1:-build/gradc}
+case ${1:-build/gradc} in
+/*) gradc=${1:-build/gradc} ;;
+*) gradc=$(pwd)/${1:-build/gradc} ;;
+esac
 # shellcheck source=tests/tally.sh
 . "$(dirname "$0")/../tally.sh"
 make_scratch
@@ -29,11 +32,14 @@ model m {
 }
 train m { optimizer sgd(lr = 0.1) }
 END
-ends 5 "E0707" build --target cuda -o "$object"
-ends 5 "E0707" run --target cuda
+GRADC_LIBCUDA=$scratch/none.so ends 5 "there is no CUDA driver" run --target cuda
+ends 2 "both of them are for build" run --target cpu,cuda
+ends 2 "there is no target \`cpu,gpu\`" build --target cpu,gpu
 ends 2 "--emit asm is for --target cpu" build --target cuda --emit asm
 ends 2 "--emit cuda is for --target cuda" build --emit cuda
-ends 0 "kernels" build --target cuda --emit cuda="$text" -o "$object"
+(cd "$scratch" && GRADC_NVRTC='' "$gradc" build "$m" --target cuda --emit cuda="$text" 2>"$scratch/err") &&
+    grep -q kernels "$scratch/err"
+verdict $? "kernels alone need an NVRTC: $(cat "$scratch/err")"
 
 [ ! -e "$object" ] && [ ! -e "$scratch/m.h" ]
 verdict $? "an object or a header was written"
@@ -84,4 +90,14 @@ ends 2 "--gpu knows a100, a100-40, h100, h200, not \`h1000\`" show --kernels --t
 ends 2 "--gpu is for --target cuda" show --kernels --gpu h100
 ends 2 "--gpu goes with --kernels" show --target cuda --gpu h100
 ends 2 "--kernels is a table" show --kernels --format dot
+cat >"$m" <<'END'
+model m {
+    input x : f32[4, 8]
+    param w : f32[8, 8] = normal(std = 1)
+    offload h = exp(x @ w)
+    loss sum(exp(h @ w))
+}
+train m { optimizer sgd(lr = 0.1) }
+END
+ends 5 "E0707" build --target cuda -o "$object"
 total

@@ -51,10 +51,10 @@ fails() {
 
 compiles --no-cache
 verdict $? "images: $(cat said)"
-check "two cubins and PTX" [ "$(ls d.*)" = "$(printf '%s\n' d.ptx d.sm_80.0.cubin \
+check "two cubins and PTX" [ "$(ls d.ptx d.*.cubin)" = "$(printf '%s\n' d.ptx d.sm_80.0.cubin \
     d.sm_80.1.cubin d.sm_80.2.cubin d.sm_90.0.cubin d.sm_90.1.cubin d.sm_90.2.cubin)" ]
 check "PTX of all programs, of the newest" [ "$(grep -c '^.target sm_121' d.ptx)" -eq 3 ]
-mkdir want && cp d.* want
+mkdir want && cp d.ptx d.*.cubin want
 
 # ---- which library --------------------------------------------------------------------------
 fails 5 E0703 GRADC_NVRTC=

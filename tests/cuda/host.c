@@ -1,0 +1,504 @@
+/* What a program does with a CUDA object, on the mock driver: calls that are right, calls that are
+ * not, and each call of the driver failing once. The last line is "passed=N failed=N skipped=0".
+ *
+ *   host contract               results are those of the object for CPUs; what is refused
+ *   host sweep CODE [FROM]      the N-th call of the driver fails with CODE, for each N
+ *   host open                   prints what gradc_cuda_open, or init, says; status 0 if both
+ * succeed
+ *
+ * It is linked with digits.o and digits.cuda.o of examples/digits.model. */
+#include <dlfcn.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "digits.cuda.h"
+#include "digits.h"
+#include "gradc.h"
+
+enum { ROWS = DIGITS_BATCH_ROWS, PIXELS = 64, CLASSES = 10, STEPS = 4 };
+
+static int passed, failed;
+
+#define EXPECT(x)                                                                                  \
+    do {                                                                                           \
+        if (x)                                                                                     \
+            passed++;                                                                              \
+        else {                                                                                     \
+            failed++;                                                                              \
+            printf("FAILED: host.c:%d: %s\n", __LINE__, #x);                                       \
+        }                                                                                          \
+    } while (0)
+
+/* ---- the mock
+ * ------------------------------------------------------------------------------------ */
+
+typedef struct Mock {
+    void *library;
+    void (*fail)(long nth, long code);
+    long (*calls)(void);
+    const char *(*failed)(void);
+    void (*counts)(long *bytes, long *launches, long *graphs);
+    int (*allocate)(uint64_t *p, size_t n);
+    int (*release)(uint64_t p);
+    int (*retain)(void **context, int device);
+    int (*drop)(int device);
+    int (*push)(void *context);
+    int (*pop)(void **context);
+} Mock;
+
+static void find(Mock *m, const char *name, void *to)
+{
+    void *at = dlsym(m->library, name);
+    if (at == NULL)
+        exit(2);
+    memcpy(to, &at, sizeof at);
+}
+
+static Mock open_mock(void)
+{
+    Mock m = {.library = dlopen(getenv("GRADC_LIBCUDA"), RTLD_NOW)};
+    if (m.library == NULL)
+        exit(2);
+    find(&m, "mock_fail", &m.fail);
+    find(&m, "mock_calls", &m.calls);
+    find(&m, "mock_failed", &m.failed);
+    find(&m, "mock_counts", &m.counts);
+    find(&m, "cuMemAlloc_v2", &m.allocate);
+    find(&m, "cuMemFree_v2", &m.release);
+    find(&m, "cuDevicePrimaryCtxRetain", &m.retain);
+    find(&m, "cuDevicePrimaryCtxRelease_v2", &m.drop);
+    find(&m, "cuCtxPushCurrent_v2", &m.push);
+    find(&m, "cuCtxPopCurrent_v2", &m.pop);
+    return m;
+}
+
+/* ---- data
+ * ---------------------------------------------------------------------------------------- */
+
+static float image[STEPS][ROWS * PIXELS];
+static int32_t label[STEPS][ROWS];
+
+static void make_data(void)
+{
+    uint32_t x = 1;
+    for (int s = 0; s < STEPS; s++)
+        for (int i = 0; i < ROWS * PIXELS; i++) {
+            x = x * 1664525u + 1013904223u;
+            image[s][i] = (float)(x >> 28);
+            label[s][i / PIXELS] = (int32_t)(x >> 20) % CLASSES;
+        }
+}
+
+/* ---- handles
+ * ---------------------------------------------------------------------------------------- */
+
+/* Blocks are aligned by their types alone. */
+typedef union Block {
+    _Alignas(64) unsigned char bytes[DIGITS_CUDA_ARENA_BYTES];
+} Block;
+
+static gradc_options options(const gradc_cuda *gpu)
+{
+    gradc_options o = {.struct_size = sizeof o, .abi = GRADC_ABI, .seed = 3};
+    gradc_cuda_use(gpu, &o);
+    return o;
+}
+
+static int init(Block *b, const gradc_cuda *gpu, digits_cuda **g)
+{
+    gradc_options o = options(gpu);
+    return digits_cuda_init(b, sizeof *b, &o, g);
+}
+
+static digits_cuda_inputs inputs(int s)
+{
+    return (digits_cuda_inputs){.image = image[s], .label = label[s]};
+}
+
+/* ---- results: those of the object for CPUs
+ * ------------------------------------------------------------ */
+
+static float cpu_loss[STEPS], cpu_logits[ROWS * CLASSES], cpu_short;
+
+/* Steps; then what the model makes of the first batch, and the loss of three rows of it. */
+static void train_on_cpu(void)
+{
+    digits *g;
+    void *block = gradc_alloc(DIGITS_ARENA_BYTES, DIGITS_ARENA_ALIGN);
+    gradc_options o = options(NULL);
+    EXPECT(digits_init(block, DIGITS_ARENA_BYTES, &o, &g) == GRADC_OK);
+    digits_inputs in = {0};
+    for (int s = 0; s < STEPS; s++) {
+        in = (digits_inputs){.image = image[s], .label = label[s]};
+        EXPECT(digits_step(g, &in, &cpu_loss[s]) == GRADC_OK);
+    }
+    in = (digits_inputs){.image = image[0]};
+    EXPECT(digits_eval(g, &in, &(digits_outputs){.logits = cpu_logits}) == GRADC_OK);
+    in = (digits_inputs){.rows = 3, .image = image[0], .label = label[0]};
+    EXPECT(digits_eval(g, &in, &(digits_outputs){.loss = &cpu_short}) == GRADC_OK);
+    gradc_free(block);
+}
+
+static void check_trained(digits_cuda *g)
+{
+    float logits[ROWS * CLASSES], loss = 0;
+    digits_cuda_inputs in = {.image = image[0]};
+    EXPECT(digits_cuda_eval(g, &in, &(digits_cuda_outputs){.logits = logits}) == GRADC_OK);
+    EXPECT(memcmp(logits, cpu_logits, sizeof logits) == 0);
+    in = (digits_cuda_inputs){.rows = 3, .image = image[0], .label = label[0]};
+    EXPECT(digits_cuda_eval(g, &in, &(digits_cuda_outputs){.loss = &loss}) == GRADC_OK);
+    EXPECT(loss == cpu_short);
+}
+
+static void check_steps(const Mock *m, const gradc_cuda *gpu)
+{
+    Block b;
+    digits_cuda *g;
+    long bytes, launches, graphs;
+    m->counts(&bytes, &launches, &graphs);
+    EXPECT(init(&b, gpu, &g) == GRADC_OK);
+    m->counts(&bytes, &launches, &graphs);
+    EXPECT(bytes == DIGITS_CUDA_DEVICE_BYTES && graphs == 0);
+    for (int s = 0; s < STEPS; s++) {
+        float loss = 0;
+        digits_cuda_inputs in = inputs(s);
+        EXPECT(digits_cuda_step(g, &in, &loss) == GRADC_OK);
+        EXPECT(loss == cpu_loss[s]);
+    }
+    m->counts(&bytes, &launches, &graphs);
+    EXPECT(graphs == STEPS && bytes == DIGITS_CUDA_DEVICE_BYTES);
+    check_trained(g);
+    EXPECT(digits_cuda_close(g) == GRADC_OK);
+    EXPECT(digits_cuda_close(g) == GRADC_BAD_STATE);
+    EXPECT(digits_cuda_wait(g, NULL) == GRADC_BAD_STATE);
+    EXPECT(strstr(digits_cuda_error(g), "closed") != NULL);
+}
+
+/* Steps that nobody waits for, whose inputs change as soon as they are queued. */
+static void check_queue(const Mock *m, const gradc_cuda *gpu)
+{
+    Block b;
+    digits_cuda *g;
+    float loss = 0, x[ROWS * PIXELS];
+    int32_t y[ROWS];
+    long bytes, launches, graphs;
+    EXPECT(init(&b, gpu, &g) == GRADC_OK);
+    EXPECT(digits_cuda_wait(g, &loss) == GRADC_BAD_STATE); /* there is no loss yet */
+    m->counts(&bytes, &launches, &graphs);
+    for (int s = 0; s < STEPS; s++) {
+        memcpy(x, image[s], sizeof x);
+        memcpy(y, label[s], sizeof y);
+        EXPECT(digits_cuda_step(g, &(digits_cuda_inputs){.image = x, .label = y}, NULL) ==
+               GRADC_OK);
+        memset(x, 0, sizeof x);
+        memset(y, 0x7f, sizeof y);
+    }
+    long run;
+    m->counts(&bytes, &run, &graphs);
+    EXPECT(graphs == STEPS);
+    EXPECT(digits_cuda_wait(g, &loss) == GRADC_OK && loss == cpu_loss[STEPS - 1]);
+    m->counts(&bytes, &launches, &graphs);
+    EXPECT(launches == run && graphs == 0); /* half of the steps had to wait for the wait */
+    check_trained(g);
+    EXPECT(digits_cuda_close(g) == GRADC_OK);
+}
+
+/* Inputs and outputs that are on the device, of whole batches and of some rows. */
+static void check_device(const Mock *m, const gradc_cuda *gpu)
+{
+    Block b;
+    digits_cuda *g;
+    void *context;
+    uint64_t x, y, z;
+    float logits[ROWS * CLASSES], loss = 0;
+    EXPECT(init(&b, gpu, &g) == GRADC_OK);
+    EXPECT(m->retain(&context, 7) == 0 && m->push(context) == 0);
+    EXPECT(m->allocate(&x, sizeof image[0]) == 0 && m->allocate(&y, sizeof label[0]) == 0);
+    EXPECT(m->allocate(&z, sizeof logits) == 0 && m->pop(&context) == 0);
+    digits_cuda_inputs in = {.image = (float *)x, .label = (int32_t *)y};
+    for (int s = 0; s < STEPS; s++) { /* the mock's device memory is this process's */
+        memcpy((void *)x, image[s], sizeof image[s]);
+        memcpy((void *)y, label[s], sizeof label[s]);
+        EXPECT(digits_cuda_step(g, &in, &loss) == GRADC_OK && loss == cpu_loss[s]);
+    }
+    memcpy((void *)x, image[0], sizeof image[0]);
+    in.label = NULL;
+    EXPECT(digits_cuda_eval(g, &in, &(digits_cuda_outputs){.logits = (float *)z}) == GRADC_OK);
+    EXPECT(digits_cuda_wait(g, NULL) == GRADC_OK);
+    EXPECT(memcmp((void *)z, cpu_logits, sizeof cpu_logits) == 0);
+    in = (digits_cuda_inputs){.rows = 3, .image = (float *)x, .label = label[0]};
+    EXPECT(digits_cuda_eval(g, &in, &(digits_cuda_outputs){.loss = &loss}) == GRADC_OK);
+    EXPECT(loss == cpu_short);
+    ((int32_t *)y)[2] = CLASSES;
+    in.label = (int32_t *)y;
+    EXPECT(digits_cuda_step(g, &in, NULL) == GRADC_RANGE);
+    EXPECT(strstr(digits_cuda_error(g), "label: element 2 is 10, outside of 0..10") != NULL);
+    EXPECT(m->push(context) == 0 && m->release(x) == 0 && m->release(y) == 0 && m->release(z) == 0);
+    EXPECT(m->pop(&context) == 0 && m->drop(7) == 0);
+    EXPECT(digits_cuda_close(g) == GRADC_OK);
+}
+
+/* ---- what is refused
+ * ------------------------------------------------------------------------------- */
+
+static void check_init(const gradc_cuda *gpu)
+{
+    Block b;
+    digits_cuda *g = (digits_cuda *)&b;
+    gradc_options o = options(gpu);
+    EXPECT(digits_cuda_init(NULL, sizeof b, &o, &g) == GRADC_BAD_ARGUMENT && g == NULL);
+    EXPECT(digits_cuda_init(&b, sizeof b, &o, NULL) == GRADC_BAD_ARGUMENT);
+    EXPECT(digits_cuda_init(&b, sizeof b - 1, &o, &g) == GRADC_TOO_SMALL);
+    EXPECT(digits_cuda_init(b.bytes + 8, sizeof b, &o, &g) == GRADC_MISALIGNED);
+    EXPECT(digits_cuda_init(&b, sizeof b, NULL, &g) == GRADC_NO_GPU && g == NULL);
+    EXPECT(strstr(digits_cuda_error((digits_cuda *)&b), "gradc_options.cuda must be set") != NULL);
+    o.cuda = NULL;
+    EXPECT(digits_cuda_init(&b, sizeof b, &o, &g) == GRADC_NO_GPU);
+    o = options(gpu);
+    o.struct_size = 48; /* of a program that knows of no GPU */
+    EXPECT(digits_cuda_init(&b, sizeof b, &o, &g) == GRADC_NO_GPU);
+    o.struct_size = 8;
+    EXPECT(digits_cuda_init(&b, sizeof b, &o, &g) == GRADC_BAD_ABI);
+    o = options(gpu);
+    o.abi++;
+    EXPECT(digits_cuda_init(&b, sizeof b, &o, &g) == GRADC_BAD_ABI);
+    gradc_cuda other = *gpu;
+    other.tables++;
+    o = options(&other);
+    EXPECT(digits_cuda_init(&b, sizeof b, &o, &g) == GRADC_BAD_ABI && g == NULL);
+    EXPECT(strstr(digits_cuda_error((digits_cuda *)&b), "another version") != NULL);
+    EXPECT(strstr(digits_cuda_error(NULL), "NULL") != NULL);
+    EXPECT(digits_cuda_close(NULL) == GRADC_BAD_ARGUMENT);
+    EXPECT(digits_cuda_step(NULL, NULL, NULL) == GRADC_BAD_ARGUMENT);
+    memset(&b, 1, sizeof b);
+    EXPECT(digits_cuda_step((digits_cuda *)&b, NULL, NULL) == GRADC_BAD_STATE);
+}
+
+static void check_arguments(digits_cuda *g)
+{
+    digits_cuda_inputs in = inputs(0);
+    char text[80];
+    float loss, w[3];
+    in.image = NULL;
+    EXPECT(digits_cuda_step(g, &in, &loss) == GRADC_BAD_ARGUMENT);
+    EXPECT(strcmp(digits_cuda_error(g), "input image is NULL") == 0);
+    in.image = (float *)((char *)image + 1);
+    EXPECT(digits_cuda_step(g, &in, &loss) == GRADC_BAD_ARGUMENT);
+    EXPECT(strstr(digits_cuda_error(g), "not aligned") != NULL);
+    EXPECT(digits_cuda_step(g, NULL, &loss) == GRADC_BAD_ARGUMENT);
+    in = inputs(0);
+    in.rows = ROWS + 1;
+    EXPECT(digits_cuda_step(g, &in, &loss) == GRADC_BAD_ARGUMENT);
+    snprintf(text, sizeof text, "rows is %d, but a call takes 1 to %d", ROWS + 1, ROWS);
+    EXPECT(strcmp(digits_cuda_error(g), text) == 0);
+    in.rows = -1;
+    EXPECT(digits_cuda_step(g, &in, &loss) == GRADC_BAD_ARGUMENT);
+    in = inputs(0);
+    int32_t old = label[0][5];
+    label[0][5] = -1;
+    EXPECT(digits_cuda_step(g, &in, &loss) == GRADC_RANGE);
+    EXPECT(strstr(digits_cuda_error(g), "label: element 5 is -1, outside of 0..10") != NULL);
+    label[0][5] = old;
+    EXPECT(digits_cuda_read(g, 0, NULL, 4) == GRADC_BAD_ARGUMENT);
+    EXPECT(digits_cuda_read(g, 0, w, sizeof w) == GRADC_BAD_ARGUMENT);
+    EXPECT(digits_cuda_read(g, -1, w, sizeof w) == GRADC_BAD_ARGUMENT);
+    EXPECT(digits_cuda_read(g, DIGITS_CUDA_TENSORS, w, sizeof w) == GRADC_BAD_ARGUMENT);
+    EXPECT(digits_cuda_set(g, 0, 1) == GRADC_BAD_ARGUMENT);
+    EXPECT(digits_cuda_set(g, DIGITS_CUDA_TENSORS, 1) == GRADC_BAD_ARGUMENT);
+}
+
+/* Gradients are there after grad() alone; what is written is read again; lr is a scalar. */
+static void check_tensors(digits_cuda *g)
+{
+    size_t n;
+    float loss, b[CLASSES], was[CLASSES], lr = 0;
+    const gradc_tensor *t = digits_cuda_tensors(g, &n);
+    int32_t grad = DIGITS_CUDA_T_grad_fc2_bias, param = digits_cuda_find("fc2.bias"),
+            scalar = digits_cuda_find("lr");
+    digits_cuda_inputs in = inputs(0);
+    EXPECT(n == DIGITS_CUDA_TENSORS && t[grad].of == param && t[scalar].role == GRADC_SCALAR);
+    EXPECT(digits_cuda_find("nothing") == -1 && digits_cuda_find(NULL) == -1);
+    EXPECT(digits_cuda_read(g, grad, b, sizeof b) == GRADC_BAD_STATE);
+    EXPECT(strstr(digits_cuda_error(g), "after digits_cuda_grad only") != NULL);
+    EXPECT(digits_cuda_grad(g, &in, &loss) == GRADC_OK);
+    EXPECT(digits_cuda_read(g, grad, b, sizeof b) == GRADC_OK && b[0] != 0);
+    EXPECT(digits_cuda_write(g, param, b, sizeof b) == GRADC_OK);
+    EXPECT(digits_cuda_set(g, scalar, 0.25) == GRADC_OK);
+    EXPECT(digits_cuda_read(g, scalar, &lr, sizeof lr) == GRADC_OK && lr == 0.25f);
+    EXPECT(digits_cuda_read(g, param, was, sizeof was) == GRADC_OK);
+    EXPECT(memcmp(b, was, sizeof b) == 0);
+}
+
+/* A step that changes nothing says why, or the next one that waits says that there was one. */
+static void check_nonfinite(digits_cuda *g)
+{
+    digits_cuda_inputs in = inputs(0);
+    float loss, old = image[0][7];
+    image[0][7] = 1.0f / 0.0f;
+    EXPECT(digits_cuda_step(g, &in, &loss) == GRADC_NONFINITE);
+    EXPECT(strcmp(digits_cuda_error(g), "the loss is NaN: nothing was changed") == 0 ||
+           strcmp(digits_cuda_error(g), "the loss is infinite: nothing was changed") == 0);
+    EXPECT(digits_cuda_step(g, &in, NULL) == GRADC_OK);
+    image[0][7] = old;
+    for (int s = 0; s < STEPS; s++) {
+        in = inputs(s);
+        EXPECT(digits_cuda_step(g, &in, NULL) == GRADC_OK);
+    }
+    EXPECT(digits_cuda_wait(g, &loss) == GRADC_NONFINITE && loss == loss);
+    EXPECT(strstr(digits_cuda_error(g), "1 of the last 5 calls changed nothing, the first of them "
+                                        "number 1:") != NULL);
+    EXPECT(digits_cuda_wait(g, &loss) == GRADC_OK);
+}
+
+static void contract(void)
+{
+    Mock m = open_mock();
+    gradc_cuda *gpu;
+    gradc_error e;
+    Block b;
+    digits_cuda *g;
+    EXPECT(gradc_cuda_open(NULL, &gpu, &e) == GRADC_OK);
+    train_on_cpu();
+    check_steps(&m, gpu);
+    check_queue(&m, gpu);
+    check_device(&m, gpu);
+    check_init(gpu);
+    EXPECT(init(&b, gpu, &g) == GRADC_OK);
+    check_arguments(g);
+    check_tensors(g);
+    check_nonfinite(g);
+    EXPECT(digits_cuda_close(g) == GRADC_OK);
+    gradc_cuda_close(gpu);
+    dlclose(m.library);
+}
+
+/* ---- each call of the driver fails once
+ * -------------------------------------------------------------- */
+
+/* All that a program does; gives the first status that is not GRADC_OK. The handle is closed, and
+ * says something, whatever has happened. */
+static int live(gradc_cuda **gpu, char *text, size_t room)
+{
+    gradc_error e = {0};
+    Block b;
+    digits_cuda *g = NULL;
+    float loss, logits[ROWS * CLASSES], bias[CLASSES];
+    digits_cuda_inputs in = inputs(0);
+    int status = gradc_cuda_open(NULL, gpu, &e);
+    snprintf(text, room, "%s", e.text);
+    if (status != GRADC_OK)
+        return status;
+    status = init(&b, *gpu, &g);
+    snprintf(text, room, "%s", digits_cuda_error((digits_cuda *)&b));
+    if (status != GRADC_OK)
+        return g == NULL ? status : -1;
+    for (int s = 0; s < 3 && status == GRADC_OK; s++)
+        status = digits_cuda_step(g, &in, NULL);
+    if (status == GRADC_OK)
+        status = digits_cuda_wait(g, &loss);
+    if (status == GRADC_OK)
+        status = digits_cuda_step(g, &in, &loss);
+    if (status == GRADC_OK)
+        status = digits_cuda_set(g, digits_cuda_find("lr"), 0.1);
+    if (status == GRADC_OK)
+        status = digits_cuda_read(g, digits_cuda_find("fc2.bias"), bias, sizeof bias);
+    if (status == GRADC_OK)
+        status = digits_cuda_eval(g, &in, &(digits_cuda_outputs){.logits = logits});
+    snprintf(text, room, "%s", digits_cuda_error(g));
+    if (status != GRADC_OK) { /* it stays as it is: the same status, the same words */
+        EXPECT(digits_cuda_step(g, &in, NULL) == status);
+        EXPECT(strcmp(text, digits_cuda_error(g)) == 0);
+    }
+    int closed = digits_cuda_close(g);
+    if (status == GRADC_OK)
+        snprintf(text, room, "%s", digits_cuda_error(g));
+    return status == GRADC_OK ? closed : status;
+}
+
+/* What failed is told by a status that fits the code, in a sentence that has it and the versions.
+ */
+static void check_told(int status, const char *text, long code, long at)
+{
+    char number[32];
+    snprintf(number, sizeof number, ", %ld)", code);
+    int expected = code == 2 ? GRADC_MEMORY : code == 100 ? GRADC_NO_GPU : GRADC_DEVICE;
+    bool fits = status == expected || status == GRADC_NO_GPU;
+    bool told = strstr(text, number) != NULL && strstr(text, "CUDA 1") != NULL;
+    bool missing = code == 2 && strstr(text, "are missing") != NULL;
+    bool early = status == GRADC_NO_GPU && strstr(text, "does not start") != NULL;
+    if (!fits || !(told || missing || early))
+        printf("call %ld, code %ld: status %d: %s\n", at, code, status, text);
+    EXPECT(fits && (told || missing || early));
+}
+
+/* Nobody needs to know that this has failed. */
+static bool gives_back(const char *call)
+{
+    return strstr(call, "cuCtxP") != NULL || strstr(call, "Destroy") != NULL ||
+           strstr(call, "Free") != NULL || strstr(call, "Unload") != NULL ||
+           strstr(call, "Release") != NULL;
+}
+
+static void sweep(long code)
+{
+    Mock m = open_mock();
+    gradc_cuda *gpu = NULL;
+    char text[1000];
+    m.fail(0, 0);
+    EXPECT(live(&gpu, text, sizeof text) == GRADC_OK);
+    gradc_cuda_close(gpu);
+    long all = m.calls(), silent = 0;
+    for (long n = 1; n <= all; n++) {
+        m.fail(n, code);
+        int status = live(&gpu, text, sizeof text);
+        gradc_cuda_close(gpu);
+        if (status != GRADC_OK)
+            check_told(status, text, code, n);
+        else if (gives_back(m.failed()))
+            silent++;
+        else
+            EXPECT(!"a failure that nobody hears of");
+        m.fail(0, 0);
+        EXPECT(live(&gpu, text, sizeof text) == GRADC_OK); /* a second time it works */
+        gradc_cuda_close(gpu);
+    }
+    printf("%ld calls, %ld of them fail without a consequence\n", all, silent);
+    dlclose(m.library);
+}
+
+static int try_open(void)
+{
+    gradc_cuda *gpu;
+    gradc_error e;
+    Block b;
+    digits_cuda *g;
+    int status = gradc_cuda_open(NULL, &gpu, &e);
+    if (status != GRADC_OK) {
+        printf("%d %s\n", status, e.text);
+        return 1;
+    }
+    status = init(&b, gpu, &g);
+    printf("%d %s\n", status, digits_cuda_error((digits_cuda *)&b));
+    if (status == GRADC_OK)
+        digits_cuda_close(g);
+    gradc_cuda_close(gpu);
+    return status != GRADC_OK;
+}
+
+int main(int argc, char **argv)
+{
+    setvbuf(stdout, NULL, _IOLBF, 0);
+    make_data();
+    if (argc == 2 && strcmp(argv[1], "open") == 0)
+        return try_open();
+    if (argc == 2 && strcmp(argv[1], "contract") == 0)
+        contract();
+    else if (argc == 3 && strcmp(argv[1], "sweep") == 0)
+        sweep(atol(argv[2]));
+    else
+        return 2;
+    printf("passed=%d failed=%d skipped=0\n", passed, failed);
+    return failed != 0;
+}

@@ -1,0 +1,230 @@
+#!/bin/sh
+# The object of the target cuda, the runtime and the command line, on a mock driver that runs kernels
+# on the emulator: what they compute, what they refuse, and each call of the driver failing.
+#
+#   sh tests/cuda/host.sh BUILD contract       a program linked with the object
+#   sh tests/cuda/host.sh BUILD sweep          each call of the driver fails once, with four codes
+#   sh tests/cuda/host.sh BUILD machine        no driver, no device, an old one, too little memory
+#   sh tests/cuda/host.sh BUILD train BUDGETS SET...
+#                                              objects for CPU and GPU side by side, bit by bit
+#
+# BUDGETS are those of --budget, beside none: "light,min". SET is FILE.model[:OPTION...] of gradc
+# build. NVRTC is tests/cuda/fake_nvrtc.c.
+set -u
+case $1 in
+/*) build=$1 ;;
+*) build=$(pwd)/$1 ;;
+esac
+part=$2
+shift 2
+here=$(cd "$(dirname "$0")" && pwd)
+root=$here/../..
+gradc=$build/gradc
+# shellcheck source=tests/tally.sh
+. "$here/../tally.sh"
+make_scratch
+work=$scratch checked=$scratch/checked
+cc=${CC:-cc}
+warnings="-Wall -Wextra -Wconversion"
+libraries="-lz -ljansson -lpthread -ldl -lm"
+
+if ! command -v g++ >/dev/null; then
+    skip "the host of CUDA objects: there is no g++"
+    total
+    exit
+fi
+
+# driver: the mock and the NVRTC in whose name images are made.
+driver() {
+    check "the mock driver" g++ -std=c++17 -O1 -g1 -Wall -Wextra -shared -fPIC "$here/mock.cpp" \
+        -o "$work/libcuda.so.1" -ldl
+    check "the NVRTC" "$cc" -std=c11 -shared -fPIC "$here/fake_nvrtc.c" \
+        "$here/../support/cubin_make.c" -o "$work/nvrtc.so"
+    export GRADC_NVRTC="$work/nvrtc.so" GRADC_LIBCUDA="$work/libcuda.so.1"
+    export GRADC_MOCK_KERNELS="$work/kernels.so"
+}
+
+# kernels MODEL [OPTION...]: the library of the model's kernels.
+kernels() {
+    model=$1
+    shift
+    check "kernels of $model" "$gradc" build -q "$root/$model" --target cuda "$@" \
+        --emit "cuda=$work/kernels.cu"
+    grep -A 1 __global__ "$work/kernels.cu" |
+        sed -n 's/^\(k[0-9]*_[a-z0-9_]*\)(.*/KERNEL(\1)/p' >"$work/list.inc"
+    check "the library of kernels of $model" g++ -std=c++17 -O1 -g1 -shared -fPIC \
+        -ffp-contract=off -ftrivial-auto-var-init=pattern -I"$here" \
+        -DKERNELS="\"$work/kernels.cu\"" -DKERNEL_LIST="\"$work/list.inc\"" \
+        "$here/mock_kernels.cpp" -o "$work/kernels.so"
+}
+
+# objects MODEL [OPTION...]: NAME.o and NAME.cuda.o.
+objects() {
+    model=$1
+    shift
+    name=$(basename "$model" .model)
+    check "objects of $model" "$gradc" build -q "$root/$model" --target cpu,cuda \
+        --arch sm_90,compute_80 "$@" -o "$work/$name.o"
+}
+
+# counted COMMAND...: shows a program's output and adds its last line.
+counted() {
+    "$@" >"$work/out" 2>&1
+    status=$?
+    grep -v '^passed=' "$work/out" | head -n 40
+    before=$failed
+    add "$(tail -n 1 "$work/out")"
+    [ "$status" -eq 0 ] || [ "$failed" -gt "$before" ] || fail "$1 ended with status $status"
+}
+
+# host FLAG...: tests/cuda/host.c with the runtime as it is compiled by these.
+host() {
+    driver
+    # shellcheck disable=SC2086  # lists of words
+    kernels examples/digits.model $small
+    # shellcheck disable=SC2086
+    objects examples/digits.model $small
+    # shellcheck disable=SC2086  # lists of words
+    check "host.c" "$cc" -std=c11 -g -O1 "$@" $warnings -D_GNU_SOURCE "-I$work" \
+        "-I$root/runtime" "$here/host.c" "$root"/runtime/*.c "$work/digits.o" \
+        "$work/digits.cuda.o" $libraries -o "$work/host"
+}
+
+small="-D batch=8 -D hidden=8"
+
+# can FLAG...: programs compiled by these run here.
+can() {
+    echo 'int main(void) { return 0; }' >"$work/can.c"
+    "$cc" "$@" "$work/can.c" -o "$work/can" 2>/dev/null && "$work/can"
+}
+
+memory="-fsanitize=address,undefined -fno-sanitize-recover=all"
+host_checked() {
+    export ASAN_OPTIONS=detect_leaks=1:detect_stack_use_after_return=0
+    # shellcheck disable=SC2086  # two flags
+    if can $memory; then
+        host $memory
+    else
+        skip "memory of the runtime: no sanitizers here"
+        host
+    fi
+}
+
+# says STATUS WORDS NAME=VALUE...: what `host open` prints with this in the environment.
+says() {
+    status=$1 words=$2
+    shift 2
+    env "$@" "$work/host" open >"$work/out" 2>&1
+    grep -q "^$status .*$words" "$work/out"
+    verdict $? "$*: not \`$status $words\` but \`$(cat "$work/out")\`"
+}
+
+# ends STATUS WORDS COMMAND...: how gradc ends, and what it says.
+ends() {
+    wanted=$1 words=$2
+    shift 2
+    "$@" >"$work/out" 2>"$work/err"
+    status=$?
+    [ "$status" -eq "$wanted" ] && grep -q -- "$words" "$work/err"
+    verdict $? "$*: status $status instead of $wanted, and not \`$words\`: $(cat "$work/err")"
+}
+
+machine() {
+    host
+    says 0 ""
+    says 14 "there is no CUDA driver: .*none.so" GRADC_LIBCUDA="$work/none.so"
+    says 14 "libm.so.6 has no cuInit: it is too old, .* CUDA 11.4" GRADC_LIBCUDA=libm.so.6
+    says 14 "there is no device 0: the driver (CUDA 13.0) has 0" GRADC_MOCK_DEVICES=0
+    says 14 "the driver is for CUDA 11.2, and gradc .* CUDA 11.4" GRADC_MOCK_DRIVER=11020
+    says 14 "digits_cuda needs a driver for CUDA 13.9; this one is for CUDA 12.4 (device 0" \
+        GRADC_MOCK_DRIVER=12040
+    says 14 "has code for cuda:sm_90,compute_80, and device 0 (Mock 75) is sm_75: .* --arch sm_75" \
+        GRADC_MOCK_ARCH=75
+    says 0 "" GRADC_MOCK_ARCH=80 GRADC_MOCK_DRIVER=13090
+    says 14 "digits_cuda needs a driver for CUDA 13.9; this one is for CUDA 13.0" GRADC_MOCK_ARCH=80
+    says 11 "needs [0-9]* bytes on device 0 (Mock 90), where 5000 of 5000 are free: [0-9]* are" \
+        GRADC_MOCK_MEMORY=5000
+    command_line
+}
+
+# cli COMMAND OPTION...
+cli() {
+    what=$1
+    shift
+    # shellcheck disable=SC2086  # a list of words
+    "$gradc" "$what" "$root/examples/digits.model" $small --target cuda "$@"
+}
+
+command_line() {
+    data="--data $root/examples/data/digits.csv.gz --steps 5 --json"
+    # shellcheck disable=SC2086  # a list of words
+    check "train" cli train $data
+    losses <"$checked" >"$work/gpu"
+    # shellcheck disable=SC2086  # a list of words
+    check "train on the CPU" "$gradc" train "$root/examples/digits.model" $small $data
+    losses <"$checked" >"$work/cpu"
+    [ "$(grep -c . "$work/gpu")" -eq 5 ] && cmp -s "$work/gpu" "$work/cpu"
+    verdict $? "losses of train differ: $(paste "$work/gpu" "$work/cpu" | head -n 3)"
+    check "run" cli run
+    check "bench" cli bench --steps 2
+    # shellcheck disable=SC2086  # a list of words
+    for command in run bench "train $data"; do
+        GRADC_LIBCUDA=none.so ends 5 "there is no CUDA driver" cli $command
+        GRADC_MOCK_DEVICES=0 ends 5 "there is no device 0" cli $command
+        GRADC_MOCK_FAIL=200:700 ends 5 "illegal memory access" cli $command
+        GRADC_MOCK_MEMORY=5000 ends 4 "are missing" cli $command
+    done
+    ends 2 "both of them are for build" "$gradc" run --target cpu,cuda "$root/examples/digits.model"
+}
+
+losses() {
+    sed -n 's/.*"event":"step".*"loss":\([^,]*\),.*/\1/p'
+}
+
+sweep() {
+    host_checked
+    for code in 2 100 700 999; do
+        counted "$work/host" sweep "$code"
+    done
+}
+
+# train_one SET: with and without budgets, which change no bit.
+train_one() {
+    model=${1%%:*}
+    options=$(echo "$1:" | cut -d: -f2- | tr : ' ')
+    name=$(basename "$model" .model)
+    for budget in "" $budgets; do
+        budget=${budget:+--budget $budget}
+        # shellcheck disable=SC2086  # lists of words
+        kernels "$model" $options $budget
+        # shellcheck disable=SC2086
+        objects "$model" $options $budget
+        # shellcheck disable=SC2086
+        check "same.c of $name" "$cc" -std=c11 -g -O1 $warnings "-DNAME=$name" \
+            "-I$root/runtime" "$here/same.c" "$work/$name.o" "$work/$name.cuda.o" \
+            "$build/libgradc.a" $libraries -o "$work/same"
+        counted "$work/same"
+    done
+}
+
+case $part in
+contract)
+    host_checked
+    counted "$work/host" contract
+    ;;
+sweep) sweep ;;
+machine) machine ;;
+train)
+    budgets=$(echo "$1" | tr , ' ')
+    shift
+    driver
+    for set in "$@"; do
+        train_one "$set"
+    done
+    ;;
+*)
+    echo "contract, sweep, machine or train, not $part" >&2
+    exit 2
+    ;;
+esac
+total
