@@ -186,9 +186,10 @@ extern "C" {
 #define W_HASH                                                                                     \
     "5548e0eab3430c7f8645f829cf35f75862f77a268217691475d1ff41edc45e9b" /* graph, shapes, optimizer \
                                                                         */
-#define W_DEVICE_BYTES  15104u /* all that init allocates on the device */
-#define W_PLANNED_BYTES 13312u /* of these, what --budget limits: parameters, state, activations   \
-                                */
+#define W_DEVICE_BYTES 15104u /* all that init allocates on the device */
+#define W_PLANNED_BYTES                                                                            \
+    13312u /* of these, what --budget limits: parameters, state, activations                       \
+            */
 #define W_CUDA "cuda:sm_80,sm_90,compute_90,compute_121" /* what the object has code for */
 
 /* Inputs: the caller's memory, aligned to its elements, outside of the block; read only. */

@@ -179,6 +179,8 @@ int command_bench(Cli *c)
     if (status != EXIT_OK)
         return status;
     c->laps = cli_has(c, OPT_PROFILE) || trace != NULL;
+    if (c->laps && strcmp(cli_value(c, OPT_TARGET, "cpu"), "cpu") != 0)
+        return usage_error(c, "--profile and --emit trace are for --target cpu");
     status = session_open(c, &s, false);
     if (status == EXIT_OK)
         status = bench(c, &s, trace);

@@ -187,6 +187,44 @@ static void print_nvrtc(const Cli *c, Arena *a)
         nvrtc_close(&n);
 }
 
+static void print_gpu(const Cli *c, const gradc_cuda_device *d)
+{
+    Text t;
+    text_init(&t, &c->cx->scratch);
+    if (c->cx->json)
+        text_json(&t, d->name);
+    printf(c->cx->json
+               ? "%s{\"device\": %d, \"name\": \"%s\", \"arch\": %d, \"memory_bytes\": %lld}"
+               : "%sGPU %d     %s, sm_%d, %lld bytes\n",
+           c->cx->json && d->device > 0 ? ", " : "", d->device, c->cx->json ? t.at : d->name,
+           d->arch, (long long)d->memory_bytes);
+}
+
+/* The driver and its devices, or why there are none. */
+static void print_gpus(const Cli *c)
+{
+    gradc_cuda *gpu;
+    gradc_error e = {0};
+    gradc_cuda_device d = {.devices = 1};
+    for (int32_t i = 0; i < d.devices; i++) {
+        gradc_cuda_options o = {.struct_size = sizeof o, .device = i};
+        if (gradc_cuda_open(&o, &gpu, &e) != GRADC_OK) {
+            printf(c->cx->json ? "%s" : "CUDA      none: %s\n",
+                   c->cx->json ? (i == 0 ? "\"cuda\": null" : "]}") : e.text);
+            return;
+        }
+        gradc_cuda_about(gpu, &d);
+        gradc_cuda_close(gpu);
+        if (i == 0)
+            printf(c->cx->json ? "\"cuda\": {\"driver\": \"%d.%d\", \"devices\": ["
+                               : "CUDA      a driver for CUDA %d.%d\n",
+                   d.driver / 1000, d.driver % 1000 / 10);
+        print_gpu(c, &d);
+    }
+    if (c->cx->json)
+        printf("]}");
+}
+
 int command_doctor(Cli *c)
 {
     if (cli_has(c, OPT_CALIBRATE))
@@ -201,12 +239,13 @@ int command_doctor(Cli *c)
     long pages = sysconf(_SC_PHYS_PAGES), size = sysconf(_SC_PAGE_SIZE);
     const char *form = c->cx->json ? "{\"gradc\": \"%s\", \"abi\": %d, \"llvm\": \"%s\", "
                                      "\"cpu\": \"%s\", \"target\": \"%s\", \"cores\": %d, "
-                                     "\"memory_bytes\": %lld, \"cuda\": null"
+                                     "\"memory_bytes\": %lld, "
                                    : "gradc     %s, ABI %d\nLLVM      %s\nprocessor %s\n"
                                      "target    cpu:%s\ncores     %d usable\n"
                                      "memory    %lld bytes\n";
     printf(form, GRADC_VERSION, GRADC_ABI, llvm, cpu_model(&a), cpu, n,
            (long long)pages * (long long)size);
+    print_gpus(c);
     print_nvrtc(c, &a);
     print_cache(c);
     if (c->cx->json)

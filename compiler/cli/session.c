@@ -67,6 +67,31 @@ static int open_store(const Cli *c, Session *s, gradc_options *o)
     return status;
 }
 
+/* Of a model that is too large for the device: what the least budget would need there. */
+static void say_least(const Cli *c, const Session *s)
+{
+    Ctx own;
+    Arena arena = {0};
+    Output out = {.arena = &arena};
+    Options o = c->options;
+    ctx_init(&own);
+    const Source *source = c->cx->source.at[s->source];
+    int32_t again = source_add(&own, source->path, source->text, strlen(source->text), false);
+    o.budget = (BudgetAsked){.kind = BUDGET_LEAST};
+    o.define = NULL;
+    int64_t behind = s->model->device_bytes - s->out.program->arena_bytes;
+    Define *d = NEW_ARRAY(&arena, Define, c->options.n_defines + 1);
+    for (int i = 0; i < o.n_defines; i++)
+        d[i] = (Define){.name = intern(&own.names, c->options.define[i].name),
+                        .value = c->options.define[i].value};
+    o.define = d;
+    if (compile_planned(&own, again, &o, &out))
+        remark("the least budget that is found is %lld bytes, which needs %lld on the device",
+               (long long)out.program->arena_bytes, (long long)(out.program->arena_bytes + behind));
+    output_free(&out);
+    ctx_free(&own);
+}
+
 int session_start(const Cli *c, Session *s, int64_t threads)
 {
     int64_t seed;
@@ -92,6 +117,8 @@ int session_start(const Cli *c, Session *s, int64_t threads)
         return EXIT_MEMORY;
     }
     int st = s->model->init(s->block, (size_t)s->model->arena_bytes, &o, &s->handle);
+    if (st == GRADC_MEMORY && s->gpu != NULL)
+        say_least(c, s);
     if (st != GRADC_OK)
         return session_failed(s, "init", st);
     const char *weights = cli_value(c, OPT_WEIGHTS, NULL);

@@ -173,7 +173,14 @@ command_line() {
         GRADC_MOCK_DEVICES=0 ends 5 "there is no device 0" cli $command
         GRADC_MOCK_FAIL=200:700 ends 5 "illegal memory access" cli $command
         GRADC_MOCK_MEMORY=5000 ends 4 "are missing" cli $command
+        grep -q "the least budget that is found is [0-9]* bytes, which needs" "$work/err"
+        verdict $? "$command: no least budget: $(cat "$work/err")"
     done
+    ends 2 "are for --target cpu" cli bench --profile
+    GRADC_MOCK_DEVICES=2 check "doctor" "$gradc" doctor
+    grep -q "^CUDA      a driver for CUDA 13.0$" "$checked" &&
+        grep -q "^GPU 1     Mock 90, sm_90, 4294967296 bytes$" "$checked"
+    verdict $? "doctor names no GPU: $(cat "$checked")"
     ends 2 "both of them are for build" "$gradc" run --target cpu,cuda "$root/examples/digits.model"
 }
 
