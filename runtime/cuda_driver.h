@@ -50,12 +50,12 @@ enum { CU_LEAST_DRIVER = 11040 };
     F(cuDeviceGet, (CuDevice * d, int ordinal))                                                    \
     F(cuDeviceGetName, (char *name, int room, CuDevice d))                                         \
     F(cuDeviceGetAttribute, (int *value, int attribute, CuDevice d))                               \
-    F(cuDeviceTotalMem_v2, (size_t *bytes, CuDevice d))                                            \
+    F(cuDeviceTotalMem_v2, (size_t * bytes, CuDevice d))                                           \
     F(cuDevicePrimaryCtxRetain, (CuContext * c, CuDevice d))                                       \
     F(cuDevicePrimaryCtxRelease_v2, (CuDevice d))                                                  \
     F(cuCtxPushCurrent_v2, (CuContext c))                                                          \
     F(cuCtxPopCurrent_v2, (CuContext * c))                                                         \
-    F(cuMemGetInfo_v2, (size_t *free_bytes, size_t *total))                                        \
+    F(cuMemGetInfo_v2, (size_t * free_bytes, size_t * total))                                      \
     F(cuMemAlloc_v2, (CuPointer * p, size_t bytes))                                                \
     F(cuMemFree_v2, (CuPointer p))                                                                 \
     F(cuMemHostAlloc, (void **p, size_t bytes, unsigned flags))                                    \

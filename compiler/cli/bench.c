@@ -77,6 +77,9 @@ static void print_all(const Cli *c, const Session *s, int64_t threads, int64_t c
         if (entry_fn(s->model, e) != NULL)
             print_times(name[e], &t[e], json);
     print_transfers(s, calls, json);
+    if (s->model->device_bytes > 0)
+        printf(json ? "\"device_bytes\": %lld, " : "device       %lld bytes\n",
+               (long long)s->model->device_bytes);
     const char *form = json ? "\"arena_bytes\": %lld, \"peak_rss_bytes\": %lld, "
                               "\"compile_ms\": %.1f, \"object_bytes\": %zu"
                             : "arena        %lld bytes\npeak rss     %lld bytes\n"

@@ -3,6 +3,7 @@
  *
  *   host contract               results are those of the object for CPUs; what is refused
  *   host sweep CODE [FROM]      the N-th call of the driver fails with CODE, for each N
+ *   host replay N               two handles take N queued steps each: the same bits
  *   host open                   prints what gradc_cuda_open, or init, says; status 0 if both
  * succeed
  *
@@ -12,6 +13,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+#ifndef HIDDEN
+#define HIDDEN 8
+#endif
 
 #include "digits.cuda.h"
 #include "digits.h"
@@ -468,6 +473,34 @@ static void sweep(long code)
     dlclose(m.library);
 }
 
+/* On a GPU, too: nothing here asks the mock. */
+static void replay(int steps)
+{
+    gradc_cuda *gpu;
+    gradc_error e;
+    Block b[2];
+    digits_cuda *g[2];
+    float loss[2], weight[2][CLASSES * HIDDEN];
+    int status = gradc_cuda_open(NULL, &gpu, &e);
+    EXPECT(status == GRADC_OK);
+    if (status != GRADC_OK)
+        return;
+    for (int k = 0; k < 2; k++) {
+        EXPECT(init(&b[k], gpu, &g[k]) == GRADC_OK);
+        for (int s = 0; s < steps; s++) {
+            digits_cuda_inputs in = inputs(s % STEPS);
+            status |= digits_cuda_step(g[k], &in, NULL);
+        }
+        EXPECT(status == GRADC_OK && digits_cuda_wait(g[k], &loss[k]) == GRADC_OK);
+        EXPECT(digits_cuda_read(g[k], digits_cuda_find("fc2.weight"), weight[k],
+                                sizeof weight[k]) == GRADC_OK);
+        EXPECT(digits_cuda_close(g[k]) == GRADC_OK);
+    }
+    gradc_cuda_close(gpu);
+    printf("%d steps twice, loss %.9g and %.9g\n", steps, loss[0], loss[1]);
+    EXPECT(loss[0] == loss[1] && memcmp(weight[0], weight[1], sizeof weight[0]) == 0);
+}
+
 static int try_open(void)
 {
     gradc_cuda *gpu;
@@ -497,6 +530,8 @@ int main(int argc, char **argv)
         contract();
     else if (argc == 3 && strcmp(argv[1], "sweep") == 0)
         sweep(atol(argv[2]));
+    else if (argc == 3 && strcmp(argv[1], "replay") == 0)
+        replay(atoi(argv[2]));
     else
         return 2;
     printf("passed=%d failed=%d skipped=0\n", passed, failed);

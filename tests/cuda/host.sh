@@ -4,12 +4,15 @@
 #
 #   sh tests/cuda/host.sh BUILD contract       a program linked with the object
 #   sh tests/cuda/host.sh BUILD sweep          each call of the driver fails once, with four codes
+#   sh tests/cuda/host.sh BUILD replay N       N queued steps, twice
+#   sh tests/cuda/host.sh BUILD device SET...  kernels of cases.c through the driver
 #   sh tests/cuda/host.sh BUILD machine        no driver, no device, an old one, too little memory
 #   sh tests/cuda/host.sh BUILD train BUDGETS SET...
 #                                              objects for CPU and GPU side by side, bit by bit
 #
 # BUDGETS are those of --budget, beside none: "light,min". SET is FILE.model[:OPTION...] of gradc
-# build. NVRTC is tests/cuda/fake_nvrtc.c.
+# build. NVRTC is tests/cuda/fake_nvrtc.c. With GRADC_ON_GPU=1 replay, device and train take the
+# driver and the NVRTC that are there, and compile for $GRADC_ARCH.
 set -u
 case $1 in
 /*) build=$1 ;;
@@ -36,6 +39,7 @@ fi
 
 # driver: the mock and the NVRTC in whose name images are made.
 driver() {
+    [ -n "${GRADC_ON_GPU:-}" ] && return
     check "the mock driver" g++ -std=c++17 -O1 -g1 -Wall -Wextra -shared -fPIC "$here/mock.cpp" \
         -o "$work/libcuda.so.1" -ldl
     check "the NVRTC" "$cc" -std=c11 -shared -fPIC "$here/fake_nvrtc.c" \
@@ -46,15 +50,21 @@ driver() {
 
 # kernels MODEL [OPTION...]: the library of the model's kernels.
 kernels() {
+    [ -n "${GRADC_ON_GPU:-}" ] && return
     model=$1
     shift
     check "kernels of $model" "$gradc" build -q "$root/$model" --target cuda "$@" \
         --emit "cuda=$work/kernels.cu"
-    grep -A 1 __global__ "$work/kernels.cu" |
-        sed -n 's/^\(k[0-9]*_[a-z0-9_]*\)(.*/KERNEL(\1)/p' >"$work/list.inc"
-    check "the library of kernels of $model" g++ -std=c++17 -O1 -g1 -shared -fPIC \
+    library_of "$work/kernels.cu"
+}
+
+# library_of TEXT: the library that runs its kernels.
+library_of() {
+    grep -A 1 __global__ "$1" |
+        sed -n 's/^\(k[0-9][a-z0-9_]*\)(.*/KERNEL(\1)/p' >"$work/list.inc"
+    check "the library of kernels of $1" g++ -std=c++17 -O1 -g1 -shared -fPIC \
         -ffp-contract=off -ftrivial-auto-var-init=pattern -I"$here" \
-        -DKERNELS="\"$work/kernels.cu\"" -DKERNEL_LIST="\"$work/list.inc\"" \
+        -DKERNELS="\"$1\"" -DKERNEL_LIST="\"$work/list.inc\"" \
         "$here/mock_kernels.cpp" -o "$work/kernels.so"
 }
 
@@ -64,7 +74,7 @@ objects() {
     shift
     name=$(basename "$model" .model)
     check "objects of $model" "$gradc" build -q "$root/$model" --target cpu,cuda \
-        --arch sm_90,compute_80 "$@" -o "$work/$name.o"
+        --arch "${GRADC_ARCH:-sm_90,compute_80}" "$@" -o "$work/$name.o"
 }
 
 # counted COMMAND...: shows a program's output and adds its last line.
@@ -214,7 +224,25 @@ train_one() {
     done
 }
 
+# device_set SET: of cases.c.
+device_set() {
+    mkdir -p "$work/set"
+    check "cases $1" "$build/gradc-cuda-cases" "$1" "$work/set"
+    [ -n "${GRADC_ON_GPU:-}" ] || library_of "$work/set/kernels.cu"
+    counted "$build/gradc-cuda-device" "$work/set"
+}
+
 case $part in
+replay)
+    host -O2
+    counted "$work/host" replay "$1"
+    ;;
+device)
+    driver
+    for set in "$@"; do
+        device_set "$set"
+    done
+    ;;
 contract)
     host_checked
     counted "$work/host" contract
@@ -230,7 +258,7 @@ train)
     done
     ;;
 *)
-    echo "contract, sweep, machine or train, not $part" >&2
+    echo "contract, sweep, replay, device, machine or train, not $part" >&2
     exit 2
     ;;
 esac

@@ -187,10 +187,17 @@ static void train(Side *cpu, Side *gpu, gradc_block *in)
            gpu->m->target, (long long)gpu->m->device_bytes, STEPS, f);
 }
 
+/* Where the driver is the mock. */
 static void check_counts(void)
 {
+    const char *path = getenv("GRADC_LIBCUDA");
     void (*counts)(long *, long *, long *);
-    void *library = dlopen(getenv("GRADC_LIBCUDA"), RTLD_NOW), *at = dlsym(library, "mock_counts");
+    void *library = dlopen(path != NULL ? path : "libcuda.so.1", RTLD_NOW);
+    void *at = dlsym(library, "mock_counts");
+    if (at == NULL) {
+        dlclose(library);
+        return;
+    }
     long bytes, launches, graphs;
     memcpy(&counts, &at, sizeof at);
     counts(&bytes, &launches, &graphs);

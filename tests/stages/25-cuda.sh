@@ -1,7 +1,8 @@
 # Kernels of the target cuda, and whole training steps, run on an emulator: the bits are the exact
 # interpreter's, in three orders of threads and blocks; no bound is passed and no race is seen;
-# planted bugs are. NVRTC compiles the kernels of all examples, ops and samples.
-# there: the bits are those of the objects for CPUs, each call of the driver fails once.
+# planted bugs are. NVRTC compiles the kernels of all examples, ops and samples. Objects, the
+# runtime and the commands run on a mock driver: the bits are those of the objects for CPUs, and
+# each call of the driver fails once.
 . tests/stage.sh
 if ! build build Release gradc gradc-cuda-cases gradc-cuda-steps gradc-cuda-nvrtc \
     >build/log/make-cuda.txt 2>&1; then
@@ -17,7 +18,6 @@ run cuda-address sh tests/cuda/run.sh build address shapes types operations conv
     random:1000:30 wide:few "$half"
 run cuda-thread sh tests/cuda/run.sh build thread shapes convolutions random:2000:20 "$half"
 run cuda-plants sh tests/cuda/run.sh build plants
-<<<<<<< HEAD
 # Behind @: kernels that use a little local memory. ptxas keeps some tiles to 64 or 128 registers,
 # and stores lanes of bools at once in a loop of few turns.
 run cuda-nvrtc sh tests/cuda/run.sh build nvrtc matmuls@6 examples/resnet8.model@7 depthwise@1 \
@@ -25,8 +25,6 @@ run cuda-nvrtc sh tests/cuda/run.sh build nvrtc matmuls@6 examples/resnet8.model
     examples/fashion.model@5 "$half" shapes types operations examples/digits.model \
     examples/line.model few wide:few@1
 run cuda-nvrtc-time sh tests/cuda/run.sh build nvrtc-time examples/gpt2.model 30
-=======
-run cuda-nvrtc sh tests/cuda/run.sh build nvrtc few "$half" examples/digits.model
 gpt=examples/chargpt.model:-D:layers=1:-D:width=32:-D:ctx=16:-D:batch=2:-D:heads=2:-D:vocab=40
 run cuda-contract sh tests/cuda/host.sh build contract
 run cuda-sweep sh tests/cuda/host.sh build sweep
@@ -35,5 +33,5 @@ run cuda-train sh tests/cuda/host.sh build train light,min "$gpt" "$half" \
     examples/digits.model:-D:batch=8:-D:hidden=16 tests/object/byrow.model tests/object/wide.model
 run cuda-pictures sh tests/cuda/host.sh build train min examples/fashion.model:-D:batch=1 \
     examples/resnet8.model:-D:batch=1
->>>>>>> f54e5b2 (tests: objects for GPUs on a mock driver)
+run cuda-gpu sh tests/gpu.sh --on-mock
 finish
