@@ -66,7 +66,7 @@ static const char tensor_row[] = "ptr, i32, i32, i32, i32, [8 x i64], i64, i64, 
 
 typedef struct Described {
     const char *name;
-    int32_t dtype, role, rank;
+    int32_t dtype, role, rank; /* dtype: GRADC_ as DType */
     const int64_t *shape;
     int64_t elems, of, lo, hi;
 } Described;
@@ -87,7 +87,7 @@ static void put_tensor(Object *o, const Described *d)
 static Described of_buffer(const Buffer *b, const char *name, int32_t role)
 {
     return (Described){.name = name,
-                       .dtype = b->dtype,
+                       .dtype = (int32_t)b->dtype,
                        .role = role,
                        .rank = b->rank,
                        .shape = b->shape,
@@ -110,7 +110,7 @@ static void put_tensors(Object *o)
     for (int i = 0; i < p->input.n; i++) {
         const Input *in = &p->input.at[i];
         Described d = {.name = in->name,
-                       .dtype = in->dtype,
+                       .dtype = (int32_t)in->dtype,
                        .role = GRADC_INPUT,
                        .rank = in->rank,
                        .shape = in->shape,
