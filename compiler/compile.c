@@ -284,10 +284,13 @@ static void say_not_offloaded(Ctx *cx, const Plan *p)
 bool compile_program(Ctx *cx, const Options *o, Output *out)
 {
     const Target *target = target_find(o->target.target);
-    const Caps *caps = target == NULL ? NULL : target->caps(cx, &o->target, out->arena);
-    if (caps == NULL)
+    const Caps *all = target == NULL ? NULL : target->caps(cx, &o->target, out->arena);
+    if (all == NULL)
         return false;
     Program *p = out->program = new_program(out);
+    Caps *caps = NEW(out->arena, Caps);
+    *caps = *all;
+    caps->bf16_pairs = all->bf16_pairs && p->precision == BF16; /* they flush what is denormal */
     Clusters *c[N_ENTRIES] = {NULL};
     int64_t lane_bytes = 0;
     for (int e = 0; e < N_ENTRIES; e++) {

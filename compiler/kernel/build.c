@@ -298,6 +298,14 @@ Val k_epilogue(Kernel *k, Val b_value, DType sum, int64_t leaf)
     return push(k, (KInst){.op = KI_SUM, .dtype = (uint8_t)sum});
 }
 
+void k_in_pairs(Kernel *k)
+{
+    KContract *c = &k->con;
+    assert(k->section == K_IN_EPILOGUE && c->dtype == F32 && c->leaf % 2 == 0);
+    assert(k->inst.at[c->a].dtype == BF16 && k->inst.at[c->b].dtype == BF16);
+    c->pairs = true;
+}
+
 void k_reach(Kernel *k, Val v, KReach reach)
 {
     assert(k->limit.is);

@@ -64,6 +64,7 @@ static void copy_contraction(const Kernel *k, Kernel *n, const Val *to)
     Val end = (Val)n->inst.n;
     m->dtype = c->dtype;
     m->leaf = c->leaf;
+    m->pairs = c->pairs;
     m->a_from = next_kept(k, to, c->a_from, end);
     m->b_from = m->a_to = next_kept(k, to, c->b_from, end);
     m->e_from = m->b_to = next_kept(k, to, c->e_from, end);

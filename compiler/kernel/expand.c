@@ -272,6 +272,7 @@ static void copy_section(const Copy *c, Val v)
         to->con.b_to = to->con.e_from = (Val)to->inst.n;
         to->con.dtype = con->dtype;
         to->con.leaf = con->leaf;
+        to->con.pairs = con->pairs;
     }
 }
 

@@ -131,5 +131,8 @@ void interp_fma_f64(const double *x, const double *y, const double *z, double *r
 enum { TILE_M = 128, TILE_N = 128, TILE_K = 256 };
 void interp_chain_f32(const float *a, const float *b, float *acc, int m, int n, int k);
 void interp_chain_f64(const double *a, const double *b, double *acc, int m, int n, int k);
+/* interp_pairs.c: the same in pairs of k, as kernel.h says. */
+float interp_fmz(float a, float b, float c); /* of bf16 a and b, anywhere */
+void interp_chain_pairs(const float *a, const float *b, float *acc, int m, int n, int k);
 
 #endif

@@ -90,9 +90,11 @@ static void panel_b(Machine *m, Tile *t)
     }
 }
 
-static void multiply(Tile *t)
+static void multiply(Tile *t, bool pairs)
 {
-    if (t->type == TF)
+    if (t->type == TF && pairs)
+        interp_chain_pairs(t->a, t->b, t->acc, t->m, t->n, t->k);
+    else if (t->type == TF)
         interp_chain_f32(t->a, t->b, t->acc, t->m, t->n, t->k);
     else
         interp_chain_f64(t->a, t->b, t->acc, t->m, t->n, t->k);
@@ -138,7 +140,7 @@ static void sum_tile(Machine *m, Tile *t, int64_t k_extent, int64_t leaf)
             t->k = to - t->k_at < TILE_K ? (int)(to - t->k_at) : TILE_K;
             panel_a(m, t);
             panel_b(m, t);
-            multiply(t);
+            multiply(t, m->code->k->con.pairs);
         }
         close_leaf(t, from == 0);
     }

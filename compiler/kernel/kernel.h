@@ -37,6 +37,10 @@
  *   leaves are added left to right: ((l0 + l1) + l2) + ... .
  *   An operand outside of its bounds is its access's `otherwise` and is multiplied
  *   like any other value.
+ *   With `pairs` both operands are bf16, and k goes two by two from the start of each leaf, the
+ *   second of two first: s = fmz(a[k], b[k], fmz(a[k+1], b[k+1], s)); a last k without a partner
+ *   is s = fmz(a[k], b[k], s). fmz is fma in f32, where a denormal operand is a zero of its sign,
+ *   and so is a result that would be below 2^-126 if exponents had no end: what VDPBF16PS computes.
  *
  * Limits. A kernel may have one limit: max(1, an element of an integer buffer + a constant),
  * known when it runs. Iterations of a K_LIMITED loop (PAR, RED) or DIM (M, N, K) from the limit
@@ -166,6 +170,7 @@ typedef struct KContract {
     Val b_from, b_to, b;
     Val e_from, e_to; /* epilogue */
     int64_t leaf;     /* 0: one chain */
+    bool pairs;       /* of bf16; then leaves are even */
 } KContract;
 
 typedef struct Kernel {
@@ -228,6 +233,7 @@ Val k_dim(Kernel *k, KRole role, int64_t extent);
 void k_section_a(Kernel *k);
 void k_section_b(Kernel *k, Val a_value);
 Val k_epilogue(Kernel *k, Val b_value, DType sum, int64_t leaf); /* gives SUM */
+void k_in_pairs(Kernel *k); /* the chain, from here on; asserts that it can be */
 /* A loop or DIM that has been made, of a kernel whose limit is set. */
 void k_reach(Kernel *k, Val v, KReach reach);
 void k_finish(Kernel *k); /* both kinds; asserts that all is closed */

@@ -223,6 +223,8 @@ void kernel_print(const Kernel *k, Text *to)
     } else {
         if (c->leaf > 0)
             text_add(to, "  leaf %lld\n", (long long)c->leaf);
+        if (c->pairs)
+            text_add(to, "  pairs\n");
         print_range(to, k, 1, c->a_from, 1);
         print_section(to, k, "a", c->a_from, c->a_to, c->a);
         print_section(to, k, "b", c->b_from, c->b_to, c->b);

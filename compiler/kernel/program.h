@@ -152,6 +152,7 @@ enum { HANDLE_BYTES = 1024, BLOCK_ALIGN = 64 };
 /* What a target can do; read by cluster and plan, filled by the target. */
 typedef struct Caps {
     int64_t local_bytes;    /* LOCAL buffers of one kernel: what stays on chip */
+    bool bf16_pairs;        /* contractions of bf16 go in pairs: KContract.pairs */
     int32_t prologue_insts; /* longest pointwise chain worth fusing into a contraction's operand */
     int32_t epilogue_insts;
     int64_t (*lane_scratch)(const void *options, const Kernel *k); /* bytes of one lane */

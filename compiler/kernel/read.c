@@ -325,6 +325,7 @@ static void contraction(Reader *r)
     KContract *c = &k->con;
     if (ktoken_accept(r, "leaf"))
         c->leaf = ktoken_size(r);
+    c->pairs = ktoken_accept(r, "pairs");
     block(r, 0);
     k_section_a(k);
     c->a = section(r, "a", true);

@@ -232,9 +232,13 @@ static const char *check_given(const Verifier *v, const char *name, Val x, Val f
         return verify_complain(v, "section %s gives %%%u, which it does not make", name, x);
     if (!makes_value(inst_of(v, x)))
         return verify_complain(v, "section %s gives %%%u, which is no value", name, x);
-    if (inst_of(v, x)->dtype != (uint8_t)c->dtype)
-        return verify_complain(v, "section %s gives %s, but the sum is %s", name,
-                               dtype_name((DType)inst_of(v, x)->dtype), dtype_name(c->dtype));
+    DType given = (DType)inst_of(v, x)->dtype;
+    if (c->pairs && given != BF16)
+        return verify_complain(v, "section %s gives %s, but pairs are bf16", name,
+                               dtype_name(given));
+    if (!c->pairs && given != c->dtype)
+        return verify_complain(v, "section %s gives %s, but the sum is %s", name, dtype_name(given),
+                               dtype_name(c->dtype));
     return NULL;
 }
 
@@ -249,6 +253,8 @@ static const char *check_contraction(const Verifier *v)
         return verify_complain(v, "the sum is %s, not f32 or f64", dtype_name(c->dtype));
     if (c->leaf < 0)
         return verify_complain(v, "the leaf is negative");
+    if (c->pairs && (c->dtype != F32 || c->leaf % 2 != 0))
+        return verify_complain(v, "pairs have even leaves and a sum in f32");
     if (c->e_from == n || inst_of(v, c->e_from)->op != KI_SUM)
         return verify_complain(v, "the epilogue does not begin with the sum");
     const char *bad = check_dims(v);

@@ -422,6 +422,29 @@ static DType chain_type(const ConBuild *b)
     return type_of(b->c->g, b->con)->dtype == F64 ? F64 : F32;
 }
 
+/* Is there an index that only this operand has? */
+static bool con_is_matrix(const ConBuild *b, int map)
+{
+    const Attr *at = node(b->c->g, b->con)->attr;
+    bool own = false;
+    for (int i = 0; i < b->n_out; i++)
+        own = own || !map_has(&at[map == XMAP ? CONTRACT_Y : CONTRACT_X], i);
+    return own;
+}
+
+/* Whether the chain goes in pairs: from what the graph says alone, for bits depend on it, and not
+ * from extents, which chunks and micro-batches change. Where an operand has no index of its own
+ * (a vector, a window of one channel), each element of the other is met once: that is memory's
+ * time, and no work for a tile. */
+static bool con_pairs(const ConBuild *b)
+{
+    const Graph *g = b->c->g;
+    bool halves = type_of(g, arg(g, b->con, 0))->dtype == BF16 &&
+                  type_of(g, arg(g, b->con, 1))->dtype == BF16;
+    return b->c->caps->bf16_pairs && halves && chain_type(b) == F32 && con_is_matrix(b, XMAP) &&
+           con_is_matrix(b, YMAP);
+}
+
 static Val con_operand(ConBuild *b, int map)
 {
     const Graph *g = b->c->g;
@@ -437,7 +460,7 @@ static Val con_operand(ConBuild *b, int map)
     }
     elem_forget(&b->e, 0);
     Val v = elem_at_bounded(&b->e, r, idx, 0);
-    return b->e.trouble == FINE ? k_cast(b->e.k, chain_type(b), v) : 0;
+    return b->e.trouble != FINE ? 0 : con_pairs(b) ? v : k_cast(b->e.k, chain_type(b), v);
 }
 
 bool contract_in_leaves(int64_t results, int64_t terms)
@@ -522,6 +545,8 @@ static Trouble con_build(ConBuild *b, const char *name)
         return b->e.trouble;
     elem_forget(&b->e, 0);
     Val sum = k_epilogue(k, vb, chain_type(b), con_leaf(b));
+    if (con_pairs(b))
+        k_in_pairs(k);
     b->e.sum = k_cast(k, type_of(g, b->con)->dtype, sum);
     b->e.sum_of = b->con;
     set_here(b->c, b->gr, &b->e);

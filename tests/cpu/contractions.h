@@ -209,4 +209,133 @@ static inline void add_channels_last(Arena *arena, Kernels *s)
     add_depthwise_as(arena, s, CHANNELS_LAST | ONE_WIDE);
 }
 
+/* ---- of bf16, in pairs ------------------------------------------------------------------- */
+
+static inline void shift_affine(KAff *x, Val from)
+{
+    for (int t = 0; t < x->n; t++)
+        x->t[t].v += x->t[t].v >= from;
+}
+
+static inline Val shifted(Val v, Val from)
+{
+    return v + (v >= from);
+}
+
+/* Puts a cast of `of` to bf16 before instruction `at`. */
+static inline void insert_cast(Arena *arena, Kernel *k, Val at, Val of)
+{
+    vec_push(arena, &k->inst, (KInst){0});
+    for (Val v = (Val)k->inst.n - 1; v > at; v--)
+        k->inst.at[v] = k->inst.at[v - 1];
+    for (Val v = 1; v < (Val)k->inst.n; v++) {
+        KInst *i = &k->inst.at[v];
+        i->a = shifted(i->a, at);
+        i->b = shifted(i->b, at);
+        i->c = shifted(i->c, at);
+    }
+    k->inst.at[at] = (KInst){.op = KI_CAST, .dtype = BF16, .a = of};
+    for (int i = 0; i < k->affine.n; i++)
+        shift_affine(&k->affine.at[i], at);
+    for (int i = 0; i < k->access.n; i++) {
+        KAccess *a = &k->access.at[i];
+        shift_affine(&a->at, at);
+        for (int b = 0; b < a->n_bounds; b++)
+            shift_affine(&a->bound[b].e, at);
+    }
+    KContract *c = &k->con;
+    for (int r = K_B; r <= K_K; r++)
+        for (int d = 0; d < c->n[r]; d++)
+            c->dim[r][d] = shifted(c->dim[r][d], at);
+}
+
+/* The kernel of f32 operands with what it multiplies rounded to bf16, in pairs; where `lying`, an
+ * operand that is loaded, and nothing else, lies in memory as bf16. */
+static inline Kernel *in_pairs(Arena *arena, const Kernel *f32, bool lying)
+{
+    Kernel *k = kernel_copy(arena, f32, NULL);
+    KContract *c = &k->con;
+    for (int side = 1; side >= 0; side--) { /* b first: it stands behind a */
+        Val *value = side == 0 ? &c->a : &c->b;
+        KInst *i = &k->inst.at[*value];
+        if (lying && i->op == KI_LOAD) {
+            i->dtype = BF16;
+            k->buf.at[k->access.at[i->aux].buf].dtype = BF16;
+            continue;
+        }
+        Val at = side == 0 ? c->a_to : c->b_to;
+        insert_cast(arena, k, at, *value);
+        *value = at;
+        if (side == 0) {
+            c->a_to++;
+            c->b_from++;
+            c->b++;
+        }
+        c->b_to++;
+        c->e_from++;
+        c->e_to++;
+    }
+    c->leaf = (c->leaf + 1) / 2 * 2;
+    c->pairs = true;
+    const char *wrong = kernel_verify(k, arena);
+    ck_assert_msg(wrong == NULL, "%s", wrong);
+    return k;
+}
+
+static inline void add_pairs_of(Arena *arena, Kernels *s, void (*fill)(Arena *, Kernels *))
+{
+    Kernels f32 = {0};
+    fill(arena, &f32);
+    for (int i = 0; i < f32.n; i++) {
+        const Kernel *k = f32.at[i];
+        if (k->con.dtype == F32)
+            add_kernel(arena, s, in_pairs(arena, k, i % 2 == 0));
+    }
+}
+
+/* Sizes around those of vectors, tiles, blocks of k; k odd and even, operands either way round. */
+static inline void add_pairs(Arena *arena, Kernels *s)
+{
+    static const Matmul m[] = {
+        {1, 200, 70, 1300, 0, 0},
+        {1, 70, 200, 1301, TRANSPOSE_A | TRANSPOSE_B, 0},
+        {1, 230, 50, 2600, EPILOGUE, 700},
+        {1, 210, 33, 2601, PROLOGUE | TRANSPOSE_B, 600},
+        {1, 64, 256, 785, TRANSPOSE_B, 0},
+        {1, 256, 784, 64, TRANSPOSE_A | EPILOGUE, 0},
+        {1, 64, 10, 256, TRANSPOSE_B | EPILOGUE, 0},
+        {1, 1, 500, 300, 0, 0},
+        {1, 500, 1, 300, 0, 0},
+        {1, 1, 500, 301, TRANSPOSE_B, 0},
+        {1, 14, 64, 30, 0, 0},
+        {1, 16, 640, 1500, 0, 0},
+        {1, 28, 100, 96, TRANSPOSE_A, 0},
+        {2, 20, 30, 0, 0, 0},
+        {1, 20, 30, 1, 0, 0},
+        {3, 33, 65, 2, TRANSPOSE_A | PROLOGUE, 0},
+        {2, 1100, 330, 260, TRANSPOSE_A, 0},
+    };
+    uint64_t seed = 5;
+    for (int i = 0; i < (int)(sizeof m / sizeof *m); i++)
+        add_kernel(arena, s, make_matmul(arena, BF16, &m[i]));
+    for (int form = 0; form < 32; form++)
+        for (int i = 0; i < 5; i++) {
+            int64_t rows = sweep_sizes[draw(&seed) % 14], cols = sweep_sizes[draw(&seed) % 14];
+            int64_t k = sweep_sizes[draw(&seed) % 14] + i % 2;
+            int64_t leaf = i < 3 ? 0 : 1 + (int64_t)(draw(&seed) % 40);
+            Matmul one = {i == 2 ? 3 : 1, rows, cols, k, form, leaf};
+            add_kernel(arena, s, make_matmul(arena, BF16, &one));
+        }
+    add_pairs_of(arena, s, add_sweep);
+}
+
+static inline void add_pairs_of_windows(Arena *arena, Kernels *s)
+{
+    add_pairs_of(arena, s, add_convolutions);
+    add_pairs_of(arena, s, add_staged);
+    add_pairs_of(arena, s, add_narrow);
+    add_pairs_of(arena, s, add_lines);
+    add_pairs_of(arena, s, add_depthwise);
+}
+
 #endif

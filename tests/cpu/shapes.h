@@ -21,6 +21,7 @@ typedef struct Matmul {
     int64_t leaf;
 } Matmul;
 
+/* Of bf16: in pairs, where leaves are even. */
 static inline Kernel *make_matmul(Arena *arena, DType t, const Matmul *shape)
 {
     int64_t batch = shape->batch, m = shape->m, n = shape->n, kk = shape->k, leaf = shape->leaf;
@@ -41,7 +42,11 @@ static inline Kernel *make_matmul(Arena *arena, DType t, const Matmul *shape)
     Val y = k_load(k, b, k_aff_add(at, k_aff_val(z, kk * n)));
     if ((form & PROLOGUE) != 0)
         y = k_binary(k, KI_MUL, y, k_const(k, t, 0.7));
-    Val sum = k_epilogue(k, y, t, leaf);
+    Val sum = k_epilogue(k, y, t == BF16 ? F32 : t, t == BF16 ? (leaf + 1) / 2 * 2 : leaf);
+    if (t == BF16) {
+        k_in_pairs(k);
+        sum = k_cast(k, t, sum);
+    }
     KAff to = (form & TRANSPOSE_C) != 0 ? at2(i, 1, j, m) : at2(i, n, j, 1);
     to = k_aff_add(to, k_aff_val(z, m * n));
     if ((form & EPILOGUE) != 0) {

@@ -103,6 +103,28 @@ START_TEST(narrow)
 }
 END_TEST
 
+static bool has_dots(const char *what)
+{
+    if (system("grep -q avx512_bf16 /proc/cpuinfo") == 0)
+        return true;
+    printf("skipped: %s: this processor has no dot products of bf16\n", what);
+    return false;
+}
+
+START_TEST(pairs)
+{
+    if (has_dots("pairs of bf16"))
+        check_all("znver4", add_pairs);
+}
+END_TEST
+
+START_TEST(pairs_of_windows)
+{
+    if (has_dots("pairs of bf16 in windows"))
+        check_all("znver4", add_pairs_of_windows);
+}
+END_TEST
+
 Suite *suite_cpu_contract(void)
 {
     Suite *s = suite_create("cpu_contract");
@@ -119,6 +141,8 @@ Suite *suite_cpu_contract(void)
     tcase_add_test(t, narrow);
     tcase_add_test(t, depthwise);
     tcase_add_test(t, channels_last);
+    tcase_add_test(t, pairs);
+    tcase_add_test(t, pairs_of_windows);
     suite_add_tcase(s, t);
     return s;
 }

@@ -9,6 +9,9 @@
  * window slides over may instead be read where their rows are staged (con_stage.c): then
  * each line of them is padded to whole vectors, and lanes of padding are not stored.
  *
+ * Of bf16 pairs (KContract.pairs) an element of a panel is two of k: [k/2][mr] of 4 bytes each,
+ * which a tile multiplies and adds at once (con_pairs.c). Blocks of k then begin at even k.
+ *
  *     for a block of columns, a block of rows
  *         for a block of k            accumulators rest in scratch between them
  *             pack the rows' panels
@@ -81,6 +84,8 @@ typedef struct Side {
     bool plain;   /* ... and in both flat indices: element at base + r*rs + k*ks */
     int32_t access;
     int64_t rs, ks;
+    int es;      /* bytes of an element where it lies */
+    bool is_row; /* what has no partner is paired with -0, of columns with +0 */
     bool in_place;
     bool streams; /* tiles ask for what is packed next (con_stream.c) */
     PackMode pack;
@@ -134,7 +139,8 @@ typedef struct ConPlan {
     const Kernel *k; /* batch indices moved into n or m where an operand ignores them */
     const Machine *mach;
     DType type;
-    int es;             /* bytes of an element */
+    bool pairs;         /* of bf16: a panel's element, and a tile's step, is two of k */
+    int es;             /* bytes of an element of a panel and of a tile */
     int vl, nv, nr, mr; /* lanes of a vector, vectors and columns of a tile, its rows */
     bool swap;          /* rows are n */
     Side rows, cols;
@@ -213,6 +219,27 @@ void con_choose_pack(const ConPlan *p, Side *s, int width);
 /* con_pack.c: the section's value where g's indices stand; a store to packed memory. */
 Lv con_value(Con *c, Side *s);
 void con_store_packed(Con *c, Lv x, Lv dst, Lv elem);
+/* con_pack.c: a loop over k with the sub-indices of k as its digits. */
+typedef struct KLoop {
+    IrLoop l;
+    Lv phi[K_MAX_DIMS], digit[K_MAX_DIMS];
+} KLoop;
+/* con_pairs.c: in a plan without pairs, x as it is. In one with pairs x and y are values at k and
+ * k + 1, f32 of bf16: their halves, as a tile multiplies them. */
+Lv con_pair(Con *c, Lv x, Lv y);
+/* ... of lanes that lie along k: neighbours are pairs. */
+Lv con_pairs_along(Con *c, Lv x);
+/* ... the partner of k: at k + 1 of kn, or what changes no sum. Can there be none? */
+bool con_lacks_partner(const ConPlan *p);
+Lv con_has_partner(Con *c, Lv k, Lv kn);
+Lv con_partner(Con *c, const Side *s, Lv has, Lv y);
+/* ... steps of a tile for so many k. */
+int64_t con_steps(const ConPlan *p, int64_t k);
+Lv con_steps_of(Con *c, Lv k);
+/* ... s = s + a b of a tile's step. */
+Lv con_dot(Ir *ir, const ConPlan *p, Lv a, Lv b, Lv s);
+/* ... the nv vectors of columns where they lie, a line for each k. */
+void con_pair_columns(Ir *ir, const ConPlan *p, Lv b, int64_t line, Lv *row);
 /* con_pack.c: n vectors of n lanes. */
 void con_transpose(Con *c, Lv *x, int n);
 /* con_pack.c: rows [r0, r0+count) of a side, k in [k0, k0+kn), to dst[k][width]. */
@@ -241,11 +268,15 @@ void con_stage_bytes(const ConPlan *p, Stage *g); /* ... of so many rows */
 Lv con_stage_window(Con *c, Side *s, Lv first, Lv last, Lv k0, Lv kn, Lv *from);
 Lv con_table(Con *c, Lv *at, int64_t n); /* a constant of i32s */
 /* con_tile.c: the function  void (ptr a, ptr b, ptr c, i64 k, i1 resume)  with
- * c[rows][nr] (+)= a * b, strides in elements. Of a direct plan b has the addresses of the nv
+ * c[rows][nr] (+)= a * b; k counts steps. Of a direct plan b has the addresses of the nv
  * vectors, and a last argument, ptr, has the distance of each k from there; of a window's plan it
  * has the distance of each k from a. */
 /* ... Where a side streams, three more, ptr, i64, i64: a ConStream. */
-Lv con_tile(Ir *ir, const ConPlan *p, int rows, int64_t a_row, int64_t a_k, int64_t b_k);
+typedef struct ConStrides {
+    int64_t a_row, a_k, b_k; /* bytes; a_k, b_k: of a step */
+    bool apart;              /* pairs: columns lie a line for each k, so b_k / 2 from each other */
+} ConStrides;
+Lv con_tile(Ir *ir, const ConPlan *p, int rows, ConStrides by);
 int con_tile_args(const ConPlan *p);
 /* con_stream.c: what a tile asks for at its k-th step: at + k % 16 * step + k / 16 * jump. */
 typedef struct ConStream {

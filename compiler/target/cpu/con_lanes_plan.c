@@ -180,7 +180,7 @@ bool con_lanes_plan(ConPlan *p, Arena *arena)
     Lanes l = {.lane = find_lane(p)};
     KRole many;
     int64_t bytes;
-    if (l.lane == 0 || p->vl < 4 || p->n_k == 0 || p->k->limit.is)
+    if (p->pairs || l.lane == 0 || p->vl < 4 || p->n_k == 0 || p->k->limit.is)
         return false;
     l.extent = p->k->inst.at[l.lane].imm.i;
     if (!find_sides(p, &l, &many, arena) || !find_windows(p, &l))

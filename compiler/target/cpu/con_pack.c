@@ -9,8 +9,10 @@ enum {
 Lv con_value(Con *c, Side *s)
 {
     Gen *g = &c->g;
+    g->any_nan = c->p->pairs; /* a tile makes no difference between them */
     for (Val v = s->from; v < s->to; v++)
         gen_inst(g, v);
+    g->any_nan = false;
     Lv x = g->width > 1 ? gen_vec(g, s->value) : gen_get(g, s->value);
     DType t = (DType)g->k->inst.at[s->value].dtype;
     bool same = t == c->p->type || (c->p->type == F32 && (t == F16 || t == BF16));
@@ -32,11 +34,6 @@ void con_store_packed(Con *c, Lv x, Lv dst, Lv at)
 
 /* ---- a loop over k with the sub-indices of k as its digits -------------------- */
 
-typedef struct KLoop {
-    IrLoop l;
-    Lv phi[K_MAX_DIMS], digit[K_MAX_DIMS];
-} KLoop;
-
 static KLoop open_k(Con *c, const Walk *w, Lv k0, Lv kn)
 {
     Ir *ir = c->ir;
@@ -54,10 +51,11 @@ static KLoop open_k(Con *c, const Walk *w, Lv k0, Lv kn)
     return k;
 }
 
-static void close_k(Con *c, const Walk *w, KLoop *k, Lv by)
+/* Closes a loop whose digits stand `rest` before the next turn's, which is `by` further on. */
+static void close_k_by(Con *c, const Walk *w, KLoop *k, Lv rest, Lv by)
 {
     Ir *ir = c->ir;
-    walk_advance(w, ir, k->digit, by);
+    walk_advance(w, ir, k->digit, rest);
     Lv next = ir_add(ir, k->l.i, by);
     Lb here = ir_here(ir);
     for (int i = 0; i < w->n; i++)
@@ -69,7 +67,47 @@ static void close_k(Con *c, const Walk *w, KLoop *k, Lv by)
     ir_at(ir, k->l.exit);
 }
 
+static void close_k(Con *c, const Walk *w, KLoop *k, Lv by)
+{
+    close_k_by(c, w, k, by, by);
+}
+
+/* Moves the digits to the partner of k, if there is one: i1, or NULL where there always is. */
+static Lv to_partner(Con *c, const Walk *w, KLoop *k, Lv kn)
+{
+    Ir *ir = c->ir;
+    Lv has = con_lacks_partner(c->p) ? con_has_partner(c, k->l.i, kn) : NULL;
+    Lv by = has != NULL ? LLVMBuildZExt(ir->b, has, ir->i64, "") : ir_int(ir, 1);
+    walk_advance(w, ir, k->digit, by);
+    return has;
+}
+
 /* ---- element by element --------------------------------------------------------- */
+
+/* In pairs: an element is half of a panel's. */
+static void store_half(Con *c, Lv x, Lv dst, int width, Lv r, Lv k)
+{
+    Ir *ir = c->ir;
+    Lv pair = ir_add(ir, ir_mul(ir, LLVMBuildLShr(ir->b, k, ir_int(ir, 1), ""), width), r);
+    Lv at = ir_add(ir, ir_mul(ir, pair, 2), LLVMBuildAnd(ir->b, k, ir_int(ir, 1), ""));
+    Lv top = LLVMBuildLShr(ir->b, LLVMBuildBitCast(ir->b, x, ir->i32, ""), ir_int32(ir, 16), "");
+    Lv store = LLVMBuildStore(ir->b, LLVMBuildTrunc(ir->b, top, ir->i16, ""),
+                              ir_at_byte(ir, dst, ir_mul(ir, at, 2)));
+    LLVMSetAlignment(store, 2);
+    gen_mark_scratch(ir, store);
+}
+
+/* What the last k of a row is paired with, where it has no partner. */
+static void store_no_partner(Con *c, const Side *s, Lv dst, int width, Lv r, Lv kn)
+{
+    Ir *ir = c->ir;
+    if (!c->p->pairs || !con_lacks_partner(c->p))
+        return;
+    Lv odd = LLVMBuildTrunc(ir->b, kn, ir->i1, ""), no = LLVMConstInt(ir->i1, 0, 0);
+    IrIf f = ir_if(ir, odd);
+    store_half(c, con_partner(c, s, no, LLVMConstReal(ir->f32, 0)), dst, width, r, kn);
+    ir_end_if(ir, &f);
+}
 
 static void pack_scalar(Con *c, Side *s, int width, Lv r0, Lv count, Lv k0, Lv kn, Lv dst)
 {
@@ -82,8 +120,12 @@ static void pack_scalar(Con *c, Side *s, int width, Lv r0, Lv count, Lv k0, Lv k
     walk_set(&s->free, &c->g, row);
     walk_set(&s->k, &c->g, k.digit);
     Lv at = ir_add(ir, ir_mul(ir, k.l.i, width), r.i);
-    con_store_packed(c, con_value(c, s), dst, at);
+    if (c->p->pairs)
+        store_half(c, con_value(c, s), dst, width, r.i, k.l.i);
+    else
+        con_store_packed(c, con_value(c, s), dst, at);
     close_k(c, &s->k, &k, ir_int(ir, 1));
+    store_no_partner(c, s, dst, width, r.i, kn);
     ir_loop_end(ir, &r);
 }
 
@@ -144,10 +186,17 @@ static Lv strip_joined(Con *c, Side *s, Strip *t, KLoop *k)
     return LLVMBuildSelect(ir->b, first, near, far, "");
 }
 
+static Lv one_strip(Con *c, Side *s, Strip *t, bool partial, bool joined, KLoop *k)
+{
+    return joined ? strip_joined(c, s, t, k)
+                  : strip_value(c, s, t->here, k, partial ? t->live : NULL);
+}
+
 /* The next panel's elements of this k, which nothing else asks for in time. */
 static void prefetch(Con *c, int width, Lv at)
 {
-    for (int64_t b = 0; b < (int64_t)width * c->p->es; b += 64)
+    int64_t bytes = (int64_t)width * (c->p->pairs ? 2 : c->p->es);
+    for (int64_t b = 0; b < bytes; b += 64)
         con_prefetch(c, ir_off(c->ir, at, b), CACHE_2, false);
 }
 
@@ -157,17 +206,26 @@ static void pack_strips(Con *c, Side *s, int width, Strip *strip, bool partial, 
                         Lv kn, Lv dst, Lv ahead)
 {
     Ir *ir = c->ir;
-    int lanes = c->p->vl;
+    int lanes = c->p->vl, step = c->p->pairs ? 2 : 1;
+    Lv x[MAX_WIDTH];
     KLoop k = open_k(c, &s->k, k0, kn);
-    if (ahead != NULL)
-        prefetch(c, width, ir_at_byte(ir, ahead, ir_mul(ir, k.l.i, s->ks * c->p->es)));
-    for (int j = 0; j * lanes < width; j++) {
-        Lv x = joined ? strip_joined(c, s, &strip[j], &k)
-                      : strip_value(c, s, strip[j].here, &k, partial ? strip[j].live : NULL);
-        Lv at = ir_add(ir, ir_mul(ir, k.l.i, width), ir_int(ir, j * lanes));
-        con_store_packed(c, x, dst, at);
+    for (int i = 0; i < step && ahead != NULL; i++) {
+        Lv at = ir_mul(ir, ir_add(ir, k.l.i, ir_int(ir, i)), s->ks * s->es);
+        prefetch(c, width, ir_at_byte(ir, ahead, at));
     }
-    close_k(c, &s->k, &k, ir_int(ir, 1));
+    for (int j = 0; j * lanes < width; j++)
+        x[j] = one_strip(c, s, &strip[j], partial, joined, &k);
+    if (c->p->pairs) {
+        Lv has = to_partner(c, &s->k, &k, kn);
+        for (int j = 0; j * lanes < width; j++) {
+            Lv y = one_strip(c, s, &strip[j], partial, joined, &k);
+            x[j] = con_pair(c, x[j], has == NULL ? y : con_partner(c, s, has, y));
+        }
+    }
+    Lv row = c->p->pairs ? LLVMBuildLShr(ir->b, k.l.i, ir_int(ir, 1), "") : k.l.i;
+    for (int j = 0; j * lanes < width; j++)
+        con_store_packed(c, x[j], dst, ir_add(ir, ir_mul(ir, row, width), ir_int(ir, j * lanes)));
+    close_k_by(c, &s->k, &k, ir_int(ir, 1), ir_int(ir, step));
     gen_scalar(&c->g);
 }
 
@@ -263,11 +321,15 @@ typedef struct RowsOfK {
 static void load_rows(const RowsOfK *r, Lv live, Lv *x)
 {
     Con *c = r->c;
-    gen_vector(&c->g, c->p->vl, r->s->k.lane, live);
+    const ConPlan *p = c->p;
+    gen_vector(&c->g, p->pairs ? 2 * p->vl : p->vl, r->s->k.lane, live);
     for (int j = r->from; j < r->to; j++) {
         walk_set(&r->s->free, &c->g, r->row[j]);
         walk_set(&r->s->k, &c->g, r->k->digit);
-        x[j - r->from] = con_value(c, r->s);
+        Lv y = con_value(c, r->s);
+        if (p->pairs && live != NULL && con_lacks_partner(p))
+            y = con_partner(c, r->s, c->g.mask, y);
+        x[j - r->from] = p->pairs ? con_pairs_along(c, y) : y;
     }
     gen_scalar(&c->g);
 }
@@ -311,7 +373,10 @@ static void pack_rows(const RowsOfK *r, Lv whole, Lv live, Lv dst)
         con_transpose(c, x + g * lanes, lanes);
     for (int j = 0; j < lanes; j++)
         for (int g = 0; g < groups; g++) {
-            Lv at = ir_mul(ir, r->k->l.i, r->width);
+            Lv k = r->k->l.i;
+            if (c->p->pairs)
+                k = LLVMBuildLShr(ir->b, k, ir_int(ir, 1), "");
+            Lv at = ir_mul(ir, k, r->width);
             at = ir_add(ir, at, ir_int(ir, j * r->width + r->from + g * lanes));
             con_store_packed(c, x[g * lanes + j], dst, at);
         }
@@ -324,7 +389,7 @@ static void pack_k(Con *c, Side *s, int width, Lv r0, Lv count, Lv k0, Lv kn, Lv
     for (int j = 0; j < width; j++)
         walk_decode(&s->free, ir, ir_add(ir, r0, ir_min(ir, ir_int(ir, j), last)), row[j]);
     KLoop k = open_k(c, &s->k, k0, kn);
-    Lv lanes = ir_int(ir, c->p->vl);
+    Lv lanes = ir_int(ir, c->p->pairs ? 2 * c->p->vl : c->p->vl);
     Lv live = ir_min(ir, LLVMBuildSub(ir->b, kn, k.l.i, ""), lanes);
     if (s->k.n > 0) {
         Lv digit = k.digit[s->k.n - 1];
@@ -373,5 +438,5 @@ Lv con_address(Con *c, Side *s, Lv r, Lv k)
     Lv at = gen_affine(&c->g, &a->at);
     Lv along_k = ir_mul(ir, k, s->ks), step = ir_add(ir, ir_mul(ir, r, s->rs), along_k);
     at = ir_add(ir, at, step);
-    return ir_at_byte(ir, c->g.buf[a->buf], offset(c, at));
+    return ir_at_byte(ir, c->g.buf[a->buf], ir_mul(ir, at, s->es));
 }

@@ -83,9 +83,11 @@ static bool indirect(const Kernel *k, const KAff *x)
     return false;
 }
 
-static void find_plain(const Kernel *k, Side *s, DType type)
+static void find_plain(const Kernel *k, Side *s)
 {
     const KInst *i = &k->inst.at[s->value];
+    DType type = k->con.pairs ? BF16 : k->con.dtype;
+    s->es = dtype_bytes(type);
     if (i->op != KI_LOAD || i->dtype != type)
         return;
     const KAccess *a = &k->access.at[i->aux];
@@ -133,24 +135,32 @@ int con_open_bounds(const Kernel *k, const Side *s)
 }
 
 /* Per element: a load and a store for each vector along the width, twice where it
- * reaches over the end of a run. */
+ * reaches over the end of a run. A vector of pairs is stored for two loads, a shift and an or. */
 static double row_cycles(const ConPlan *p, const Side *s, int width, double load)
 {
     int64_t run = s->free.run;
     double vectors = (double)((width + p->vl - 1) / p->vl);
-    double one = vectors * (1.5 + load), crossing = 0;
+    double one = vectors * (p->pairs ? 1.2 + load : 1.5 + load), crossing = 0;
     if (run < s->free.total)
         crossing = (double)(width - 1) / (double)run;
     return (2 + one * (1 + (crossing > 1 ? 1 : crossing))) / width;
 }
 
-/* A load for each row, three shuffles, a store for each k. */
+/* A load for each row, three shuffles, a store for each k, or pair of it. */
 static double k_cycles(const ConPlan *p, const Side *s, int width, double load)
 {
+    int64_t each = p->pairs ? 2 : 1, along = p->vl * each;
     double groups = (double)((width + p->vl - 1) / p->vl), lanes = p->vl;
-    double used = (double)s->k.run / (double)align_up(s->k.run, p->vl);
-    double one = width * (0.5 + load) + groups * lanes * 4;
-    return one / (width * lanes * used);
+    double used = (double)s->k.run / (double)align_up(s->k.run, along);
+    double one = width * (0.5 + load) * (double)each + groups * lanes * 4;
+    return one / (width * (double)along * used);
+}
+
+/* Vectors of pairs along k begin at even k. */
+static bool along_k(const ConPlan *p, const Side *s)
+{
+    return s->k.lane != 0 && s->k.run >= p->vl / 2 &&
+           (!p->pairs || s->k.run % 2 == 0 || s->k.run == s->k.total);
 }
 
 void con_choose_pack(const ConPlan *p, Side *s, int width)
@@ -168,7 +178,7 @@ void con_choose_pack(const ConPlan *p, Side *s, int width)
         }
     }
     load = con_vector_cycles(p, s, s->k.lane);
-    if (s->k.lane != 0 && load >= 0 && s->k.run >= p->vl / 2) {
+    if (along_k(p, s) && load >= 0) {
         double cycles = k_cycles(p, s, width, load + 2 * bounds);
         if (cycles < s->pack_cycles) {
             s->pack = PACK_K;
@@ -196,19 +206,21 @@ static double larger(double x, double y)
     return x > y ? x : y;
 }
 
-/* Cycles of one k of a tile: multiplications, loads, the latency of a chain, and the
+/* Cycles of one step of a tile: multiplications, loads, the latency of a chain, and the
  * second cache where a panel of columns is too long for the first. */
 static double tile_cycles(const ConPlan *p, int64_t kc)
 {
-    double unit = p->mach->fma ? 0.5 : 1.0;
+    double unit = p->mach->fma ? 0.5 : 1.0, latency = p->pairs ? 6.4 : 4.4;
     double cycles = larger(p->mr * p->nv * unit, (p->mr + p->nv) * 0.5);
     if (p->window.is) /* distances; as many loads as multiplications are never all overlapped */
         cycles = larger(cycles, (p->mr + p->nv + 2) * (p->nv == 1 ? 0.54 : 0.5));
     if (p->direct) /* vectors that lie across two lines of the cache, distances */
         return larger(larger(cycles, (p->mr + 1) * 0.5 + p->nv * 1.5), 4.4);
-    if (p->nr * kc * p->es > p->mach->l1_bytes * 4 / 5)
+    if (p->pairs && p->cols.in_place) /* two loads, and what makes pairs of them */
+        cycles += p->nv * 1.5;
+    if (p->nr * con_steps(p, kc) * p->es > p->mach->l1_bytes * 4 / 5)
         cycles = larger(cycles, p->nr * p->es / 20.0);
-    return larger(cycles, 4.4);
+    return larger(cycles, latency);
 }
 
 static int64_t ceil_div(int64_t x, int64_t y)
@@ -245,22 +257,26 @@ static bool strided_output(const ConPlan *p)
 
 bool con_wide_steps(const ConPlan *p, const Side *s)
 {
-    return s->plain && s->rs == 1 && s->ks * p->es >= 4096 && p->n_k > 64;
+    return s->plain && s->rs == 1 && s->ks * s->es >= 4096 && p->n_k > 64;
 }
 
 /* Places in memory where both operands can be read as they lie. */
 static void choose_in_place(ConPlan *p)
 {
     Side *r = &p->rows, *c = &p->cols;
-    int64_t bytes = c->ks * p->es;
+    int64_t bytes = c->ks * c->es;
     bool aliased = bytes % 1024 == 0 && p->n_k > 32; /* few sets of the first cache */
     bool often = p->row_panels > 2 || con_wide_steps(p, c);
-    bool fits = p->n_k * p->nr * p->es <= p->mach->l1_bytes;
+    bool fits = p->n_k * p->nr * c->es <= p->mach->l1_bytes;
     c->in_place = c->plain && c->rs == 1 && p->n_cols >= p->nr && !(often && (aliased || !fits));
-    int64_t walked = p->n_rows * p->n_k * p->es;
-    bool far = r->ks != 1 && r->ks * p->es >= 4096 && p->n_k > 64;
+    int64_t walked = p->n_rows * p->n_k * r->es;
+    bool far = r->ks != 1 && r->ks * r->es >= 4096 && p->n_k > 64;
     r->in_place = r->plain && !con_wide_steps(p, r) &&
                   (p->n_cols <= 4 * p->nr || (walked <= p->mach->l2_bytes && !far));
+    if (p->pairs) { /* rows lie as pairs, columns are made to by each tile */
+        r->in_place = r->in_place && r->ks == 1 && !con_lacks_partner(p);
+        c->in_place = c->in_place && p->row_panels <= 2 && !con_lacks_partner(p);
+    }
 }
 
 static int64_t at_least_1(int64_t x)
@@ -278,6 +294,10 @@ static int64_t fast_k(const ConPlan *p)
 static void cut_k(ConPlan *p)
 {
     int64_t most = p->n_rows <= 192 ? 1152 : 512, wanted = 384;
+    if (p->pairs) { /* of half the bytes */
+        most *= 2;
+        wanted *= 2;
+    }
     int64_t leaf = p->k->con.leaf;
     p->leaf = leaf > 0 && leaf < p->n_k ? leaf : p->n_k;
     p->sums = p->leaf < p->n_k;
@@ -289,6 +309,8 @@ static void cut_k(ConPlan *p)
         if (window > 1 && window <= 1152 && p->leaf % window == 0)
             p->kc = window * at_least_1((wanted + window / 2) / window);
     }
+    if (p->pairs)
+        p->kc = align_up(p->kc, 2);
     p->chains = p->kc < p->leaf;
     p->kc = at_least_1(p->kc); /* sums over nothing have blocks too */
 }
@@ -296,7 +318,7 @@ static void cut_k(ConPlan *p)
 static double plan_cycles(ConPlan *p)
 {
     double k = (double)p->n_k, panels = (double)p->row_panels * (double)p->col_panels;
-    double tile = tile_cycles(p, p->kc) * k;
+    double tile = tile_cycles(p, p->kc) * (double)con_steps(p, p->n_k);
     double out = p->mr * (p->nv * 3.0 + (strided_output(p) ? p->nr * 2.0 : 0));
     if (p->turned) /* transposed, then a vector of rows for each column */
         out = p->nr * (double)ceil_div(p->mr, p->vl) * 8;
@@ -334,12 +356,13 @@ static void orient(ConPlan *p, bool swap)
     const KContract *c = &k->con;
     Side a, b;
     con_sides(k, &a, &b);
-    find_plain(k, &a, p->type);
-    find_plain(k, &b, p->type);
+    find_plain(k, &a);
+    find_plain(k, &b);
     Walk m = walk_of(k, K_M, c->e_from, c->e_to), n = walk_of(k, K_N, c->e_from, c->e_to);
     p->swap = swap;
     p->rows = swap ? b : a;
     p->cols = swap ? a : b;
+    p->rows.is_row = true;
     p->out_rows = swap ? n : m;
     p->out_cols = swap ? m : n;
     p->row_reach = role_reach(k, swap ? K_N : K_M);
@@ -415,7 +438,7 @@ static void cut_blocks(ConPlan *p)
     int64_t l2 = p->mach->l2_bytes / 2;
     p->mc = p->row_panels;
     if (!p->rows.in_place || p->chains || p->sums) {
-        int64_t panels = at_least_1(l2 / (p->mr * p->kc * p->es));
+        int64_t panels = at_least_1(l2 / (p->mr * con_steps(p, p->kc) * p->es));
         p->mc = ceil_div(p->row_panels, ceil_div(p->row_panels, panels));
     }
     p->nc = p->col_panels;
@@ -438,14 +461,14 @@ static void lay_out(ConPlan *p)
     int64_t tile = align_up((int64_t)p->mr * p->nr * p->es, 64), at = 0;
     int64_t tiles = p->mc * p->nc;
     /* Packing stores whole vectors, up to vl rows of a panel too many. */
-    int64_t slack = p->vl + 1;
+    int64_t slack = p->vl + 1, kc = con_steps(p, p->kc);
     p->a_at = at;
     if (!p->rows.in_place && !p->window.is)
-        at += align_up((p->mc * p->kc + slack) * p->mr * p->es + 64, 64);
+        at += align_up((p->mc * kc + slack) * p->mr * p->es + 64, 64);
     p->b_at = at;
     if (!p->direct && (!p->cols.in_place || p->n_cols % p->nr != 0))
-        at += align_up(((p->window.cols_once ? p->col_panels : 1) * p->kc + slack) * p->nr * p->es,
-                       64);
+        at +=
+            align_up(((p->window.cols_once ? p->col_panels : 1) * kc + slack) * p->nr * p->es, 64);
     at += stage_at(&p->rows, at);
     at += stage_at(&p->cols, at);
     p->t_at = at;
@@ -462,6 +485,7 @@ static void lay_out(ConPlan *p)
 void con_plan(ConPlan *p, const Kernel *k, const Machine *m, Arena *arena)
 {
     ConPlan try = {.k = spread_batch(k, arena), .mach = m, .type = k->con.dtype, .cycles = -1};
+    try.pairs = k->con.pairs;
     try.es = dtype_bytes(try.type);
     try.vl = m->vec_bytes / try.es;
     try.n_batch = walk_of(try.k, K_B, 0, 0).total;
@@ -475,9 +499,9 @@ void con_plan(ConPlan *p, const Kernel *k, const Machine *m, Arena *arena)
     *p = try;
     for (int swap = 0; swap < 2; swap++)
         for (int v = 0; v < 7; v++)
-            for (int direct = 0; direct < 2; direct++)
+            for (int direct = 0; direct < (try.pairs ? 1 : 2); direct++)
                 consider(p, try, swap == 1, vectors[v], direct == 1);
-    for (int swap = 0; swap < 2; swap++)
+    for (int swap = 0; swap < 2 && !try.pairs; swap++)
         for (int v = 0; v < 7; v++)
             consider_window(p, try, swap == 1, vectors[v]);
     assert(p->cycles >= 0);

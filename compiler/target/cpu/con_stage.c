@@ -235,20 +235,57 @@ static Lv distance_at(Con *c, Lv table, Lv k)
     return LLVMBuildSExt(ir->b, x, ir->i64, "");
 }
 
+/* The partner of k; `has` NULL: there always is one. */
+typedef struct Partner {
+    Lv has, distance;
+} Partner;
+
+static Partner partner_of(Con *c, Lv table, Lv k, Lv kn)
+{
+    Ir *ir = c->ir;
+    Partner y = {NULL, NULL};
+    if (!c->p->pairs)
+        return y;
+    Lv next = ir_add(ir, k, ir_int(ir, 1));
+    if (con_lacks_partner(c->p)) { /* the table may end here */
+        y.has = con_has_partner(c, k, kn);
+        next = LLVMBuildSelect(ir->b, y.has, next, k, "");
+    }
+    y.distance = distance_at(c, table, next);
+    return y;
+}
+
+static Lv with_partner(Con *c, const Side *s, const Partner *of, Lv x, Lv y)
+{
+    return con_pair(c, x, of->has == NULL ? y : con_partner(c, s, of->has, y));
+}
+
+static Lv staged_strip(Con *c, const Strip *strip, bool joined, Lv distance)
+{
+    Lt vec = ir_vec(c->p->type == F64 ? c->ir->f64 : c->ir->f32, c->p->vl);
+    Lv x = load_staged(c, vec, strip->run[0], distance);
+    for (int i = 1; joined && i < strip->n; i++) {
+        Lv next = load_staged(c, vec, strip->run[i], distance);
+        x = LLVMBuildSelect(c->ir->b, strip->before[i], x, next, "");
+    }
+    return x;
+}
+
 /* Whole vectors are stored, as in con_pack.c. */
-static void copy_strips(Con *c, int width, const Strip *strip, bool joined, Lv table, Lv kn, Lv dst)
+static void copy_strips(Con *c, const Side *s, int width, const Strip *strip, bool joined, Lv table,
+                        Lv kn, Lv dst)
 {
     Ir *ir = c->ir;
     const ConPlan *p = c->p;
-    Lt vec = ir_vec(p->type == F64 ? ir->f64 : ir->f32, p->vl);
-    IrLoop k = ir_loop(ir, ir_int(ir, 0), kn, 1, false);
-    Lv distance = distance_at(c, table, k.i), line = ir_mul(ir, k.i, width);
+    IrLoop k = ir_loop(ir, ir_int(ir, 0), kn, p->pairs ? 2 : 1, false);
+    Lv distance = distance_at(c, table, k.i);
+    Partner y = partner_of(c, table, k.i, kn);
+    Lv row = p->pairs ? LLVMBuildLShr(ir->b, k.i, ir_int(ir, 1), "") : k.i;
+    Lv line = ir_mul(ir, row, width);
     for (int j = 0; j * p->vl < width; j++) {
-        Lv x = load_staged(c, vec, strip[j].run[0], distance);
-        for (int i = 1; joined && i < strip[j].n; i++) {
-            Lv next = load_staged(c, vec, strip[j].run[i], distance);
-            x = LLVMBuildSelect(ir->b, strip[j].before[i], x, next, "");
-        }
+        Lv x = staged_strip(c, &strip[j], joined, distance);
+        if (p->pairs)
+            x = with_partner(c, s, &y, x, staged_strip(c, &strip[j], joined, y.distance));
         con_store_packed(c, x, dst, ir_add(ir, line, ir_int(ir, j * p->vl)));
     }
     ir_loop_end(ir, &k);
@@ -265,13 +302,13 @@ static void copy_vectors(Con *c, const Side *s, int width, Lv base, Lv r0, Lv co
         over = LLVMBuildOr(ir->b, over, strip[j].over, "");
     }
     if (s->stage.x.n_f < c->p->vl) { /* most do */
-        copy_strips(c, width, strip, true, table, kn, dst);
+        copy_strips(c, s, width, strip, true, table, kn, dst);
         return;
     }
     IrIf f = ir_if(ir, over);
-    copy_strips(c, width, strip, true, table, kn, dst);
+    copy_strips(c, s, width, strip, true, table, kn, dst);
     ir_else(ir, &f);
-    copy_strips(c, width, strip, false, table, kn, dst);
+    copy_strips(c, s, width, strip, false, table, kn, dst);
     ir_end_if(ir, &f);
 }
 
@@ -284,9 +321,14 @@ static void copy_elements(Con *c, const Side *s, int width, Lv base, Lv r0, Lv c
     IrLoop r = ir_loop(ir, ir_int(ir, 0), count, 1, false);
     Lv in_run, row = row_of_free(c, s, ir_add(ir, r0, r.i), &in_run);
     Lv at = ir_at_byte(ir, base, place_bytes(c, s, row, in_run, from));
-    IrLoop k = ir_loop(ir, ir_int(ir, 0), kn, 1, false);
-    Lv x = load_staged(c, elem, at, distance_at(c, table, k.i));
-    con_store_packed(c, x, dst, ir_add(ir, ir_mul(ir, k.i, width), r.i));
+    IrLoop k = ir_loop(ir, ir_int(ir, 0), kn, c->p->pairs ? 2 : 1, false);
+    Lv x = load_staged(c, elem, at, distance_at(c, table, k.i)), line = k.i;
+    if (c->p->pairs) {
+        Partner y = partner_of(c, table, k.i, kn);
+        x = with_partner(c, s, &y, x, load_staged(c, elem, at, y.distance));
+        line = LLVMBuildLShr(ir->b, k.i, ir_int(ir, 1), "");
+    }
+    con_store_packed(c, x, dst, ir_add(ir, ir_mul(ir, line, width), r.i));
     ir_loop_end(ir, &k);
     ir_loop_end(ir, &r);
 }

@@ -151,7 +151,9 @@ static double value_cycles(const ConPlan *p, const Side *s, const Stage *g)
 
 void con_stage_plan(const ConPlan *p, Side *s, int width)
 {
-    for (int form = 0; form < 4 && p->n_k > 0; form++) {
+    /* Pairs are made of two lines of columns, not of neighbours in a line of k. */
+    int forms = p->pairs ? 2 : 4;
+    for (int form = 0; form < forms && p->n_k > 0; form++) {
         Stage g = {.pairs = 1 + form % 2, .along_k = form >= 2};
         if (!stage_of(p, s, width, &g))
             continue;

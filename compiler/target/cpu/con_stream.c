@@ -17,7 +17,7 @@ void con_stream_plan(ConPlan *p)
 {
     enum { FEW = 4 }; /* tiles of a panel, in which there is no time */
     /* Measured there alone. */
-    if (p->mach->arch != ARCH_X86_64 || p->direct || p->window.is || p->mc < FEW)
+    if (p->mach->arch != ARCH_X86_64 || p->pairs || p->direct || p->window.is || p->mc < FEW)
         return;
     p->cols.streams = p->col_reach == K_ALL && p->col_panels > 1 && is_far(p, &p->cols, p->n_cols);
     p->rows.streams = p->row_reach == K_ALL && is_far(p, &p->rows, p->n_rows);

@@ -5,11 +5,11 @@ typedef struct Tile {
     Ir *ir;
     const ConPlan *p;
     int rows;
-    int64_t a_row, a_k, b_k;
-    Lt vec;
-    Lv a, b, c; /* direct: b is the table, ... */
-    Lv table;   /* of a window */
-    bool asks;  /* for what `stream` says */
+    ConStrides by;
+    Lt vec, packed; /* of sums; of a panel */
+    Lv a, b, c;     /* direct: b is the table, ... */
+    Lv table;       /* of a window */
+    bool asks;      /* for what `stream` says */
     ConStream stream;
     Lv base[16]; /* ... and these are the vectors' addresses */
     Lv acc[32][16];
@@ -47,12 +47,16 @@ static void load_columns(Tile *t, Lv b, Lv *row)
     Ir *ir = t->ir;
     const ConPlan *p = t->p;
     Lv distance = NULL;
+    if (t->by.apart) {
+        con_pair_columns(ir, p, b, t->by.b_k / 2, row);
+        return;
+    }
     if (p->direct)
         distance = LLVMBuildSExt(ir->b, ir_load(ir, ir->i32, b, 4), ir->i64, "");
     for (int v = 0; v < p->nv; v++) {
         Lv at = p->direct ? ir_at_byte(ir, t->base[v], distance)
                           : ir_off(ir, b, (int64_t)v * p->vl * p->es);
-        row[v] = ir_load(ir, t->vec, at, p->es);
+        row[v] = ir_load(ir, t->packed, at, p->es);
     }
 }
 
@@ -63,21 +67,15 @@ static void step(Tile *t, Lv a, Lv b, Lv table)
     const ConPlan *p = t->p;
     Lv row[16];
     load_columns(t, b, row);
-    Lt elem = p->type == F64 ? ir->f64 : ir->f32;
+    Lt elem = p->pairs ? ir->i32 : p->type == F64 ? ir->f64 : ir->f32;
+    int align = p->pairs ? 2 : p->es;
     if (p->window.is)
         a = ir_at_byte(ir, a, LLVMBuildSExt(ir->b, ir_load(ir, ir->i32, table, 4), ir->i64, ""));
     for (int i = 0; i < t->rows; i++) {
-        int64_t at = p->window.is ? con_window_row(p, i) : i * t->a_row;
-        Lv x = ir_load(ir, elem, ir_off(ir, a, at * p->es), p->es);
-        Lv all = ir_splat(ir, x, p->vl);
-        for (int v = 0; v < p->nv; v++) {
-            Lv arg[] = {all, row[v], t->acc[i][v]};
-            if (p->mach->fma)
-                t->acc[i][v] = ir_intrinsic(ir, "llvm.fma", &t->vec, 1, arg, 3);
-            else
-                t->acc[i][v] =
-                    LLVMBuildFAdd(ir->b, LLVMBuildFMul(ir->b, all, row[v], ""), t->acc[i][v], "");
-        }
+        int64_t at = p->window.is ? con_window_row(p, i) * p->es : i * t->by.a_row;
+        Lv all = ir_splat(ir, ir_load(ir, elem, ir_off(ir, a, at), align), p->vl);
+        for (int v = 0; v < p->nv; v++)
+            t->acc[i][v] = con_dot(ir, p, all, row[v], t->acc[i][v]);
     }
 }
 
@@ -103,10 +101,10 @@ static void chain(Tile *t, Lv k)
     step(t, a, b, table);
     if (t->asks)
         con_stream_ask(ir, &t->stream, ir_add(ir, left, ir_int(ir, -1)));
-    int64_t b_step = t->p->direct ? 4 : t->b_k * t->p->es;
+    int64_t b_step = t->p->direct ? 4 : t->by.b_k;
     Lv next_table = ir_off(ir, table, 4);
     LLVMAddIncoming(table, &next_table, &head, 1);
-    Lv next_a = ir_off(ir, a, t->a_k * t->p->es), next_b = ir_off(ir, b, b_step);
+    Lv next_a = ir_off(ir, a, t->by.a_k), next_b = ir_off(ir, b, b_step);
     Lv next = ir_add(ir, left, ir_int(ir, -1));
     LLVMAddIncoming(a, &next_a, &head, 1);
     LLVMAddIncoming(b, &next_b, &head, 1);
@@ -133,12 +131,13 @@ int con_tile_args(const ConPlan *p)
     return con_streams(p) ? 8 : p->direct || p->window.is ? 6 : 5;
 }
 
-Lv con_tile(Ir *ir, const ConPlan *p, int rows, int64_t a_row, int64_t a_k, int64_t b_k)
+Lv con_tile(Ir *ir, const ConPlan *p, int rows, ConStrides by)
 {
-    const char *name =
-        arena_printf(ir->arena, "gradc.tile.%s.%dx%d.a%lld.%lld.%s%lld%s%s", dtype_name(p->type),
-                     rows, p->nr, (long long)a_row, (long long)a_k, p->direct ? "direct" : "b",
-                     (long long)b_k, window_name(ir, p, rows), con_streams(p) ? ".asks" : "");
+    const char *cols = p->direct ? "direct" : by.apart ? "apart" : "b";
+    const char *name = arena_printf(ir->arena, "gradc.tile.%s.%dx%d.a%lld.%lld.%s%lld%s%s",
+                                    dtype_name(p->pairs ? BF16 : p->type), rows, p->nr,
+                                    (long long)by.a_row, (long long)by.a_k, cols, (long long)by.b_k,
+                                    window_name(ir, p, rows), con_streams(p) ? ".asks" : "");
     const Lt arg[] = {ir->ptr, ir->ptr, ir->ptr, ir->i64, ir->i1, ir->ptr, ir->i64, ir->i64};
     IrShared s;
     if (!ir_shared_function(ir, name, ir->none, arg, con_tile_args(p), &s))
@@ -148,13 +147,12 @@ Lv con_tile(Ir *ir, const ConPlan *p, int rows, int64_t a_row, int64_t a_k, int6
     Tile t = {.ir = ir,
               .p = p,
               .rows = rows,
-              .a_row = a_row,
-              .a_k = a_k,
-              .b_k = b_k,
+              .by = by,
               .vec = ir_vec(p->type == F64 ? ir->f64 : ir->f32, p->vl),
               .a = LLVMGetParam(fn, 0),
               .b = LLVMGetParam(fn, p->direct ? 5 : 1),
               .c = LLVMGetParam(fn, 2)};
+    t.packed = p->pairs ? ir_vec(ir->i32, p->vl) : t.vec;
     t.asks = con_streams(p);
     if (t.asks)
         t.stream = (ConStream){LLVMGetParam(fn, 5), LLVMGetParam(fn, 6), LLVMGetParam(fn, 7)};

@@ -45,15 +45,25 @@ static Lv sum_end(Con *c)
 static void call_tile(Con *c, int rows, bool packed_b, Lv a, Lv b, Lv t, const Place *at)
 {
     const ConPlan *p = c->p;
-    int64_t rs = p->rows.in_place ? p->rows.rs : 1, ks = p->rows.in_place ? p->rows.ks : p->mr;
+    const Side *r = &p->rows, *s = &p->cols;
+    int step = p->pairs ? 2 : 1; /* of k */
+    ConStrides by = {.a_row = p->es, .a_k = (int64_t)p->mr * p->es, .b_k = (int64_t)p->nr * p->es};
+    if (r->in_place) {
+        by.a_row = r->rs * r->es;
+        by.a_k = r->ks * r->es * step;
+    }
+    if (!packed_b) {
+        by.b_k = p->direct ? 0 : s->ks * s->es * step;
+        by.apart = p->pairs;
+    }
     if (p->window.is) {
         rows *= (int)p->window.inner;
-        rs = ks = 0; /* the tile knows */
+        by.a_row = by.a_k = 0; /* the tile knows */
     }
-    Lv fn = con_tile(c->ir, p, rows, rs, ks, p->direct ? 0 : packed_b ? p->nr : p->cols.ks);
-    const ConStream *s = &at->stream;
-    Lv more = con_streams(p) ? s->at : at->table;
-    Lv arg[] = {a, b, t, at->kn, at->resume, more, s->step, s->jump};
+    Lv fn = con_tile(c->ir, p, rows, by);
+    const ConStream *ask = &at->stream;
+    Lv more = con_streams(p) ? ask->at : at->table;
+    Lv arg[] = {a, b, t, con_steps_of(c, at->kn), at->resume, more, ask->step, ask->jump};
     ir_call(c->ir, fn, arg, con_tile_args(p));
 }
 
@@ -147,7 +157,8 @@ static Lv packed_rows(Con *c, const Place *at, Lv panel)
     Ir *ir = c->ir;
     const ConPlan *p = c->p;
     Lv n = LLVMBuildSub(ir->b, panel, at->row_from, "");
-    return ir_at_byte(ir, scratch_at(c, p->a_at), ir_mul(ir, n, p->kc * p->mr * p->es));
+    return ir_at_byte(ir, scratch_at(c, p->a_at),
+                      ir_mul(ir, n, con_steps(p, p->kc) * p->mr * p->es));
 }
 
 /* Storage of a tile between blocks of k. */

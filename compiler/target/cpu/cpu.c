@@ -40,6 +40,7 @@ static const Caps *cpu_caps(Ctx *cx, const TargetOptions *o, Arena *arena)
     kept->threads_max = o->threads_max > 0 ? o->threads_max : DEFAULT_THREADS;
     Caps *c = NEW(arena, Caps);
     *c = (Caps){.local_bytes = m->l2_bytes / 2,
+                .bf16_pairs = m->dots,
                 .prologue_insts = 12,
                 .epilogue_insts = 64,
                 .lane_scratch = lane_scratch,
@@ -152,9 +153,20 @@ static void begin_module(Model *m)
     emit_constants(m);
 }
 
+/* Of x86-64 and aarch64 alike; a program without products of halves is of the class that it would
+ * be of on a processor without dot products. */
+static const char *numerics(const Model *m)
+{
+    if (!m->ir.mach->fma)
+        return "mul-add";
+    for (int i = 0; i < m->p->kernel.n; i++)
+        if (m->p->kernel.at[i]->con.pairs)
+            return "fma, bf16 pairs";
+    return "fma";
+}
+
 static const char *header_of(const Model *m)
 {
-    const Machine *mach = m->ir.mach;
     const char *upper = name_upper(m->arena, m->name);
     HeaderWords w = {.name = m->name,
                      .block = m->p->arena_bytes,
@@ -164,7 +176,7 @@ static const char *header_of(const Model *m)
         arena_printf(m->arena,
                      "#define %s_CPU \"%s\"\n"
                      "#define %s_NUMERICS \"%s\" /* objects of one class give the same bits */\n",
-                     upper, mach->cpu, upper, mach->fma ? "fma" : "mul-add");
+                     upper, m->ir.mach->cpu, upper, numerics(m));
     return header_text(m->p, &w, m->arena);
 }
 

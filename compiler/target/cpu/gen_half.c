@@ -41,6 +41,8 @@ static Lv to_bf16(Gen *g, Lv x)
 static Lv from_bf16(Gen *g, Lv bits)
 {
     Lv u = B(Shl, bits, k32(g, bits, 16)), mag = B(And, u, k32(g, u, 0x7fffffff));
+    if (g->any_nan)
+        return float32(g, u);
     Lv nan = CMP(UGT, mag, k32(g, u, 0x7f800000));
     return float32(g, PICK(nan, B(Or, u, k32(g, u, 0x400000)), u));
 }

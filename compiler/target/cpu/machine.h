@@ -10,7 +10,7 @@ typedef enum Format { FORMAT_ELF, FORMAT_MACHO, FORMAT_COFF } Format;
 /* Instruction sets that emitted code may use and init checks: features.def has
  * the name and the cpuid bit of each. */
 typedef enum Feature {
-#define FEATURE(id, name, leaf, reg, bit) FEATURE_##id,
+#define FEATURE(id, name, leaf, sub, reg, bit) FEATURE_##id,
 #include "features.def"
 #undef FEATURE
     N_FEATURES
@@ -27,6 +27,7 @@ typedef struct Machine {
     int vec_bytes;     /* 16, 32, 64 */
     int n_vregs;       /* 16 or 32 */
     bool fma;          /* else mul, then add: another class of numerics */
+    bool dots;         /* sums of bf16 in pairs: one more class */
     bool masked;       /* masked loads and stores of 4- and 8-byte elements */
     bool masked_small; /* of 1- and 2-byte elements too */
     bool f16c;         /* f16 <-> f32 in hardware */

@@ -50,12 +50,12 @@ static void define_fp_arm(Ir *ir)
 
 typedef struct FeatureBit {
     const char *name;
-    uint32_t leaf;
+    uint32_t leaf, sub;
     int reg, bit;
 } FeatureBit;
 
 static const FeatureBit features[N_FEATURES] = {
-#define FEATURE(id, name, leaf, reg, bit) {name, leaf, reg, bit},
+#define FEATURE(id, name, leaf, sub, reg, bit) {name, leaf, sub, reg, bit},
 #include "features.def"
 #undef FEATURE
 };
@@ -69,13 +69,13 @@ static Lv assembly(const char *code, const char *constraints, Lt type)
 }
 
 /* { eax, ebx, ecx, edx } */
-static Lv cpuid(Ir *ir, uint32_t leaf)
+static Lv cpuid(Ir *ir, uint32_t leaf, uint32_t sub)
 {
     Lt four[] = {ir->i32, ir->i32, ir->i32, ir->i32}, two[] = {ir->i32, ir->i32};
     Lt type = LLVMFunctionType(LLVMStructTypeInContext(ir->c, four, 4, 0), two, 2, 0);
     Lv code =
         assembly("cpuid", "={ax},={bx},={cx},={dx},{ax},{cx},~{dirflag},~{fpsr},~{flags}", type);
-    Lv arg[] = {ir_int32(ir, (int32_t)leaf), ir_int32(ir, 0)};
+    Lv arg[] = {ir_int32(ir, (int32_t)leaf), ir_int32(ir, (int32_t)sub)};
     return LLVMBuildCall2(ir->b, type, code, arg, 2, "");
 }
 
@@ -99,24 +99,24 @@ static Lv saved_state(Ir *ir)
 {
     Lv slot = ir_slot(ir, ir->i32, 4);
     ir_store(ir, ir_int32(ir, 0), slot, 4);
-    Lv ecx = LLVMBuildExtractValue(ir->b, cpuid(ir, 1), 2, "");
+    Lv ecx = LLVMBuildExtractValue(ir->b, cpuid(ir, 1, 0), 2, "");
     IrIf f = ir_if(ir, has_bits(ir, ecx, UINT32_C(1) << 27));
     ir_store(ir, xgetbv(ir), slot, 4);
     ir_end_if(ir, &f);
     return ir_load(ir, ir->i32, slot, 4);
 }
 
-/* The leaf's registers, zeros where the processor has no such leaf. */
-static void read_leaf(Ir *ir, uint32_t leaf, Lv *slot)
+/* The leaf's registers, zeros where the processor has no such leaf, or subleaf. */
+static void read_leaf(Ir *ir, uint32_t leaf, uint32_t sub, Lv *slot)
 {
-    Lv top = LLVMBuildExtractValue(ir->b, cpuid(ir, leaf & 0x80000000u), 0, "");
+    Lv top = LLVMBuildExtractValue(ir->b, cpuid(ir, leaf & 0x80000000u, 0), 0, "");
     for (int r = 0; r < 4; r++) {
         slot[r] = ir_slot(ir, ir->i32, 4);
         ir_store(ir, ir_int32(ir, 0), slot[r], 4);
     }
     Lv known = LLVMBuildICmp(ir->b, LLVMIntUGE, top, ir_int32(ir, (int32_t)leaf), "");
     IrIf f = ir_if(ir, known);
-    Lv regs = cpuid(ir, leaf);
+    Lv regs = cpuid(ir, leaf, sub);
     for (unsigned r = 0; r < 4; r++)
         ir_store(ir, LLVMBuildExtractValue(ir->b, regs, r, ""), slot[r], 4);
     ir_end_if(ir, &f);
@@ -132,14 +132,18 @@ static uint32_t state_of(int f)
 
 static Lv missing_x86(Ir *ir)
 {
-    static const uint32_t leaf[] = {1, 7, 0x80000001u};
-    Lv slot[3][4], state = saved_state(ir), missing = ir_int32(ir, 0);
-    for (int l = 0; l < 3; l++)
-        read_leaf(ir, leaf[l], slot[l]);
+    enum { N_LEAVES = 4 };
+    static const uint32_t leaf[N_LEAVES][2] = {{1, 0}, {7, 0}, {0x80000001u, 0}, {7, 1}};
+    int n = machine_has(ir->mach, FEATURE_AVX512BF16) ? N_LEAVES : N_LEAVES - 1;
+    Lv slot[N_LEAVES][4], state = saved_state(ir), missing = ir_int32(ir, 0);
+    for (int l = 0; l < n; l++)
+        read_leaf(ir, leaf[l][0], leaf[l][1], slot[l]);
     for (int f = 0; f < N_FEATURES; f++) {
         if (!machine_has(ir->mach, (Feature)f))
             continue;
-        int l = features[f].leaf == 1 ? 0 : features[f].leaf == 7 ? 1 : 2;
+        int l = 0;
+        while (leaf[l][0] != features[f].leaf || leaf[l][1] != features[f].sub)
+            l++;
         Lv reg = ir_load(ir, ir->i32, slot[l][features[f].reg], 4);
         Lv has = has_bits(ir, reg, UINT32_C(1) << features[f].bit);
         has = LLVMBuildAnd(ir->b, has, has_bits(ir, state, state_of(f)), "");
