@@ -21,7 +21,7 @@ typedef struct Buffers {
     size_t bytes[64];
 } Buffers;
 
-static inline Buffers memory_new(const Kernel *k, uint64_t seed)
+static inline Buffers memory_filled(const Kernel *k, uint64_t seed, Fill *fill)
 {
     Buffers m = {.n = k->buf.n};
     for (int i = 0; i < k->buf.n; i++) {
@@ -31,9 +31,14 @@ static inline Buffers memory_new(const Kernel *k, uint64_t seed)
         memset(m.base[i], 0x5a, m.bytes[i] + 2 * MARGIN);
         m.at[i] = m.base[i] + MARGIN;
         for (int64_t e = 0; e < b->elems; e++)
-            fill_element(b->dtype, m.at[i], e, &seed);
+            fill(b->dtype, m.at[i], e, &seed);
     }
     return m;
+}
+
+static inline Buffers memory_new(const Kernel *k, uint64_t seed)
+{
+    return memory_filled(k, seed, fill_element);
 }
 
 static inline void memory_free(Buffers *m)
@@ -108,7 +113,7 @@ static inline void run_code(KernelCode code, const Kernel *k, const KernelFn *fn
 }
 
 /* The object's kernels give the judge's bits, in 1, 2, 3 and 8 pieces. */
-static inline void check_kernels(const TargetOptions *o, Kernel **k, int n)
+static inline void check_filled(const TargetOptions *o, Kernel **k, int n, Fill *fill)
 {
     Ctx cx;
     ctx_init(&cx);
@@ -126,14 +131,14 @@ static inline void check_kernels(const TargetOptions *o, Kernel **k, int n)
         KernelCode code = NULL;
         *(void **)&code = loaded_symbol(l, name);
         ck_assert(code != NULL);
-        Buffers judge = memory_new(k[i], 7 + (uint64_t)i);
+        Buffers judge = memory_filled(k[i], 7 + (uint64_t)i, fill);
         KMem mem[64];
         for (int b = 0; b < k[i]->buf.n; b++)
             mem[b] = (KMem){judge.at[b], NULL};
         kernel_run(k[i], K_EXACT, mem, &cx.scratch);
         static const int64_t pieces[] = {1, 2, 3, 8};
         for (int p = 0; p < 4; p++) {
-            Buffers m = memory_new(k[i], 7 + (uint64_t)i);
+            Buffers m = memory_filled(k[i], 7 + (uint64_t)i, fill);
             run_code(code, k[i], &fn[i], &m, pieces[p]);
             ck_assert_msg(margins_kept(&m), "%s writes beside a buffer", k[i]->name);
             for (int b = 0; b < k[i]->buf.n; b++) {
@@ -154,6 +159,11 @@ static inline void check_kernels(const TargetOptions *o, Kernel **k, int n)
     }
     cpu_unload(l);
     ctx_free(&cx);
+}
+
+static inline void check_kernels(const TargetOptions *o, Kernel **k, int n)
+{
+    check_filled(o, k, n, fill_element);
 }
 
 #endif

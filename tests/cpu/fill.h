@@ -51,6 +51,30 @@ static inline void fill_element(DType t, void *p, int64_t i, uint64_t *s)
     }
 }
 
+typedef void Fill(DType t, void *p, int64_t i, uint64_t *s);
+
+/* Halves and floats whose products are about as small as numbers get; few that are none. */
+static inline void fill_edges(DType t, void *p, int64_t i, uint64_t *s)
+{
+    static const uint16_t special[] = {0,      0x8000, 1,      0x8001, 0x7f,   0x807f,
+                                       0x80,   0x8080, 0x3f80, 0xbf80, 0x7f7f, 0xff7f,
+                                       0x7f80, 0xff80, 0x7fc0, 0x7f81, 0xffc1};
+    enum { N = sizeof special / sizeof *special, NONE = 5 }; /* the last ones are no numbers */
+    if (t != BF16 && t != F32) {
+        fill_element(t, p, i, s);
+        return;
+    }
+    uint64_t x = draw(s);
+    uint16_t half = (uint16_t)((x & 0x8000) | (62 + (x >> 16 & 3)) << 7);
+    half |= (x >> 20 & 1) != 0 ? (uint16_t)(x & 0x7f) : 0;
+    if ((x >> 24) % 8 == 0)
+        half = special[(x >> 32) % ((x >> 40) % 256 == 0 ? N : N - NONE - 4)];
+    if (t == BF16)
+        ((uint16_t *)p)[i] = half;
+    else
+        ((float *)p)[i] = bf16_to_f32(half) * (1 + (float)((x >> 50) & 3) * 0x1p-9F);
+}
+
 typedef VEC(Kernel *) Kernels;
 
 /* Appends a kernel, which has to be valid. */

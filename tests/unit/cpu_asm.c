@@ -5,7 +5,11 @@
 #include "cpu/shapes.h"
 #include "target/cpu/object.h"
 
-enum { MOST = 24, SMALL = 16 }; /* kernels; those of which an emulator makes short work */
+enum {
+    MOST = 30,
+    SMALL = 16,
+    PAIRS = 6
+}; /* kernels; those of which an emulator makes short work */
 
 static Arena arena;
 
@@ -40,7 +44,7 @@ static int list(Kernel **k)
 
 /* ... and more that only their code is asked of: every height of a tile, functions before and after
  * the sum, blocks of k, leaves, what asks for memory ahead. */
-static int list_all(Kernel **k)
+static int list_all(Kernel **k, bool dots)
 {
     static const Matmul m[] = {
         {1, 1024, 768, 768, TRANSPOSE_A, 0},
@@ -56,7 +60,15 @@ static int list_all(Kernel **k)
         k[n++] = make_matmul(&arena, F32, &m[i]);
     k[n++] = make_matmul(&arena, F64, &m[0]);
     k[n++] = make_matmul(&arena, F64, &m[2]);
-    ck_assert_int_eq(n, MOST);
+    /* ... and of bf16 in pairs, packed and as they lie. */
+    static const Matmul halves[PAIRS] = {
+        {1, 1024, 1024, 1024, 0, 0},      {1, 1024, 768, 1000, TRANSPOSE_A, 0},
+        {1, 129, 1000, 101, PROLOGUE, 0}, {1, 768, 1024, 1024, TRANSPOSE_B | EPILOGUE, 0},
+        {1, 14, 640, 300, 0, 0},          {1, 300, 7, 300, TRANSPOSE_B, 0},
+    };
+    for (int i = 0; i < PAIRS && dots; i++)
+        k[n++] = make_matmul(&arena, BF16, &halves[i]);
+    ck_assert_int_eq(n, dots ? MOST : MOST - PAIRS);
     return n;
 }
 
@@ -66,7 +78,8 @@ static const char *assembly(Ctx *cx, const char *cpu, const char *triple)
     KernelFn fn[MOST];
     ObjectFile object = {0};
     TargetOptions o = {.cpu = cpu, .triple = triple, .want_asm = true};
-    ck_assert(cpu_emit_kernels(cx, &o, k, list_all(k), &cx->perm, fn, &object));
+    int n = list_all(k, strcmp(cpu, "znver4") == 0);
+    ck_assert(cpu_emit_kernels(cx, &o, k, n, &cx->perm, fn, &object));
     return object.assembly;
 }
 
@@ -111,13 +124,19 @@ static bool is_spill(const char *i, bool arm)
 typedef struct Found {
     int tiles, windows, asking;
     int sums; /* multiply-adds, or multiplications, of this tile */
+    int dots; /* products of bf16 in pairs */
     int wide; /* mentions of the register that only wide tiles need */
 } Found;
+
+static bool is_dot(const char *i)
+{
+    return strncmp(i, "vdpbf16ps", 9) == 0;
+}
 
 static bool is_sum(const char *i, bool arm)
 {
     return arm ? strncmp(i, "fmla", 4) == 0
-               : strncmp(i, "vfmadd", 6) == 0 || strncmp(i, "mulp", 4) == 0;
+               : strncmp(i, "vfmadd", 6) == 0 || strncmp(i, "mulp", 4) == 0 || is_dot(i);
 }
 
 static bool named(const char *p, size_t n, const char *part)
@@ -150,12 +169,15 @@ static void check_assembly(const char *cpu, const char *triple, const char *wide
         ck_assert_msg(!is_division(i), "%s: %s", cpu, i);
         ck_assert_msg(!(tile && is_spill(i, arm)), "%s: %s spills: %s", cpu, name, i);
         f.sums += is_sum(i, arm);
+        f.dots += is_dot(i);
         f.wide += tile && strstr(i, wide) != NULL;
     }
     ck_assert_msg(f.tiles >= 12 && f.wide > 10, "%s: %d tiles, %d of %s", cpu, f.tiles, f.wide,
                   wide);
     ck_assert_msg(f.windows >= 3, "%s: %d tiles of windows", cpu, f.windows);
     ck_assert_msg(arm || f.asking >= 2, "%s: %d tiles ask for memory", cpu, f.asking);
+    ck_assert_msg((f.dots > 100) == (strcmp(cpu, "znver4") == 0), "%s: %d dot products", cpu,
+                  f.dots);
     ctx_free(&cx);
     arena_free(&arena);
 }

@@ -4,13 +4,18 @@
 
 static Arena arena;
 
-static void check_all(const char *cpu, void (*fill)(Arena *, Kernels *))
+static void check_all_of(const char *cpu, void (*add)(Arena *, Kernels *), Fill *fill)
 {
     Kernels s = {0};
-    fill(&arena, &s);
+    add(&arena, &s);
     TargetOptions o = {.cpu = cpu};
-    check_kernels(&o, s.at, s.n);
+    check_filled(&o, s.at, s.n, fill);
     arena_free(&arena);
+}
+
+static void check_all(const char *cpu, void (*add)(Arena *, Kernels *))
+{
+    check_all_of(cpu, add, fill_element);
 }
 
 START_TEST(sweep)
@@ -118,6 +123,16 @@ START_TEST(pairs)
 }
 END_TEST
 
+/* Denormals, results that are too small, zeros of both signs, infinities, NaN. */
+START_TEST(pairs_of_edges)
+{
+    if (has_dots("pairs of the smallest halves")) {
+        check_all_of("znver4", add_pairs, fill_edges);
+        check_all_of("znver4", add_pairs_of_windows, fill_edges);
+    }
+}
+END_TEST
+
 START_TEST(pairs_of_windows)
 {
     if (has_dots("pairs of bf16 in windows"))
@@ -143,6 +158,7 @@ Suite *suite_cpu_contract(void)
     tcase_add_test(t, channels_last);
     tcase_add_test(t, pairs);
     tcase_add_test(t, pairs_of_windows);
+    tcase_add_test(t, pairs_of_edges);
     suite_add_tcase(s, t);
     return s;
 }
