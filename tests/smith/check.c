@@ -421,6 +421,15 @@ static void count_used(Bench *b, const char *text)
                     can_chunk_slices(out.graph[ENTRY_GRAD], FEW_SLICES, MAX_LOOP_DEPTH);
 }
 
+static bool has_bf16_dots(void)
+{
+#if defined(__x86_64__) && defined(__GNUC__)
+    return __builtin_cpu_supports("avx512bf16") && __builtin_cpu_supports("avx512vl");
+#else
+    return false;
+#endif
+}
+
 static bool compiled(Bench *b, const char *text, BudgetAsked budget, Form form, bool loud)
 {
     int32_t source = source_add(&b->cx, "smith.model", text, strlen(text), false);
@@ -430,6 +439,8 @@ static bool compiled(Bench *b, const char *text, BudgetAsked budget, Form form, 
     o.prove = true;
     o.offload = b->offload;
     o.target = (TargetOptions){.target = "cpu", .threads_max = 8, .no_lines = true};
+    if (has_bf16_dots() && strstr(text, "precision bf16") != NULL && strlen(text) % 4 != 0)
+        o.target.cpu = "znver4"; /* another class of numerics, on any host that has them */
     bool ok = compile(&b->cx, source, &o, &b->out) && b->cx.n_errors == 0;
     if (ok)
         b->loaded = cpu_load(&b->cx, &b->out.object, b->out.program->name);
