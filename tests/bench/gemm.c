@@ -4,6 +4,8 @@
  *
  *     linear-1024, linear-256, small   products beside oneDNN and OpenBLAS, where they are
  *                                      installed, and multiply-adds in registers (rates/lists.c)
+ *     bf16-1024, bf16-256, bf16-small  the same of bf16, beside dot products of pairs of them in
+ *                                      registers, where the processor that is asked for has them
  *     tile                             one tile by itself, beside multiply-adds in registers
  *     streams, math                    memory; functions beside libmvec (rates/streams.c)
  *     products                         more of them
@@ -130,8 +132,9 @@ static bool is_wanted(const char *what, const char *section)
 
 static void sections(Rates *r, const char *what)
 {
-    static const char *const list[] = {"linear-1024", "linear-256", "small", "products"};
-    for (int i = 0; i < 4; i++)
+    static const char *const list[] = {"linear-1024", "linear-256", "small",     "products",
+                                       "bf16-1024",   "bf16-256",   "bf16-small"};
+    for (int i = 0; i < 7; i++)
         if (is_wanted(what, list[i]))
             lists_print(r, list[i]);
     if (is_wanted(what, "tile"))

@@ -70,26 +70,26 @@ static const struct {
     const char *name, *title;
     const Product *at;
     int n, lanes;
-} list[] =
-    {
-#define LIST(name, title, at)                                                                      \
-    {                                                                                              \
-        name, title, at, (int)(sizeof at / sizeof *at),
-        LIST("linear-1024", "linear layers of GPT-2, 1,024 rows", linear_1024) 2},
-  LIST("linear-256", "linear layers of GPT-2, 256 rows", linear_256) 2
-}
-, LIST("small", "small products", small) 1
-}
-, LIST("products", "more products", more) 1
-}
-,
-}
-;
+    bool halves;
+} list[] = {
+#define LIST(name, title, at, lanes, halves)                                                       \
+    {name, title, at, (int)(sizeof at / sizeof *at), lanes, halves}
+    LIST("linear-1024", "linear layers of GPT-2, 1,024 rows", linear_1024, 2, false),
+    LIST("linear-256", "linear layers of GPT-2, 256 rows", linear_256, 2, false),
+    LIST("small", "small products", small, 1, false),
+    LIST("products", "more products", more, 1, false),
+    LIST("bf16-1024", "linear layers of GPT-2 in bf16, 1,024 rows", linear_1024, 2, true),
+    LIST("bf16-256", "linear layers of GPT-2 in bf16, 256 rows", linear_256, 2, true),
+    LIST("bf16-small", "small products in bf16", small, 1, true),
+};
 
 void lists_print(Rates *r, const char *which)
 {
-    for (size_t i = 0; i < sizeof list / sizeof *list; i++)
+    for (size_t i = 0; i < sizeof list / sizeof *list; i++) {
+        r->halves = list[i].halves;
         for (int lanes = 1; lanes <= list[i].lanes; lanes++)
             if (strcmp(which, list[i].name) == 0 && (r->only == 0 || r->only == lanes))
                 players_compare(r, list[i].title, list[i].at, list[i].n, lanes);
+    }
+    r->halves = false;
 }

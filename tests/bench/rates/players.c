@@ -20,12 +20,12 @@ typedef int (*Dnnl)(char, char, int64_t, int64_t, int64_t, float, const float *,
 typedef struct Turn {
     Rates *r;
     const Matmul *m;
-    float *a, *b, *c;
+    float *a, *b, *c; /* of halves, a and b hold those */
     Runner runner;
     bool made;
     Probe probe;
     Cblas cblas;
-    Dnnl dnnl;
+    Dnnl dnnl, dnnl_halves; /* of bf16, with sums in f32 */
 } Turn;
 
 typedef struct Player {
@@ -50,7 +50,9 @@ static void take_gradc(Turn *t)
     void *const buf[] = {t->c, t->a, t->b, t->a};
     if (t->made)
         runner_free(&t->runner);
-    t->runner = runner_new(t->r, make_matmul(&t->r->arena, F32, t->m), buf);
+    Kernel *k = make_matmul(&t->r->arena, t->r->halves ? BF16 : F32, t->m);
+    k->con.pairs = t->r->halves && t->r->mach->dots;
+    t->runner = runner_new(t->r, k, buf);
     t->made = true;
 }
 
@@ -68,7 +70,7 @@ static bool open_blas(Turn *t)
     unsetenv("OPENBLAS_CORETYPE");
     unsetenv("OPENBLAS_L2_SIZE");
     void *lib = dlopen("libopenblas.so.0", RTLD_NOW);
-    if (lib == NULL)
+    if (lib == NULL || t->r->halves)
         return false;
     *(void **)&t->cblas = dlsym(lib, "cblas_sgemm");
     char *(*config)(void) = NULL;
@@ -100,6 +102,9 @@ static bool open_dnnl(Turn *t)
     if (lib == NULL)
         return false;
     *(void **)&t->dnnl = dlsym(lib, "dnnl_sgemm");
+    *(void **)&t->dnnl_halves = dlsym(lib, "dnnl_gemm_bf16bf16f32");
+    if (t->r->halves && t->dnnl_halves == NULL)
+        return false;
     const int *(*version)(void) = NULL;
     *(void **)&version = dlsym(lib, "dnnl_version");
     if (t->dnnl != NULL && version != NULL)
@@ -111,8 +116,9 @@ static void call_dnnl(Turn *t)
 {
     const Matmul *m = t->m;
     bool ta = (m->form & TRANSPOSE_A) != 0, tb = (m->form & TRANSPOSE_B) != 0;
-    t->dnnl(ta ? 'T' : 'N', tb ? 'T' : 'N', m->m, m->n, m->k, 1, t->a, ta ? m->m : m->k, t->b,
-            tb ? m->k : m->n, 0, t->c, m->n);
+    Dnnl call = t->r->halves ? t->dnnl_halves : t->dnnl;
+    call(ta ? 'T' : 'N', tb ? 'T' : 'N', m->m, m->n, m->k, 1, t->a, ta ? m->m : m->k, t->b,
+         tb ? m->k : m->n, 0, t->c, m->n);
 }
 
 static const int64_t probe_rounds = 100000;
@@ -120,7 +126,7 @@ static const int64_t probe_rounds = 100000;
 static bool open_probe(Turn *t)
 {
     lanes_open(t->r, t->r->lanes);
-    t->probe = probe_new(t->r, PROBE_FMA);
+    t->probe = probe_new(t->r, t->r->halves && t->r->mach->dots ? PROBE_DOT : PROBE_FMA);
     return true;
 }
 
@@ -146,9 +152,21 @@ enum { GRADC, DNNL, BLAS, PEAK, N_PLAYERS };
 /* A question: reps 0 asks for how many take 15 ms. The answer has the same shape. */
 typedef struct Ask {
     int64_t shape, reps;
-    double seconds, check;
+    double seconds, check, size; /* a sum of results, and of their sizes */
     bool here;
 } Ask;
+
+/* Gradc's products of halves are halves, other ones are floats. */
+static void check_sum(const Turn *t, bool halves, Ask *q)
+{
+    int64_t n = t->m->m * t->m->n;
+    for (int64_t i = 0; i < n; i += 1 + n / 1000) {
+        float x = halves ? bf16_to_f32(((uint16_t *)t->c)[i]) : t->c[i];
+        double term = x * ((double)(i % 7) - 3);
+        q->check += term;
+        q->size += fabs(term);
+    }
+}
 
 /* The threads that a library has started, each on a core of its own. */
 static void pin_threads(void)
@@ -172,15 +190,6 @@ static void pin_threads(void)
     closedir(d);
 }
 
-static double check_sum(const Turn *t)
-{
-    double sum = 0;
-    int64_t n = t->m->m * t->m->n;
-    for (int64_t i = 0; i < n; i += 1 + n / 1000)
-        sum += t->c[i] * ((double)(i % 7) - 3);
-    return sum;
-}
-
 static void answer(const Player *p, Turn *t, Ask *q)
 {
     double from = seconds_now(t->r);
@@ -196,7 +205,7 @@ static void answer(const Player *p, Turn *t, Ask *q)
         p->call(t);
         q->reps++;
     } while (seconds_now(t->r) - from < 0.015);
-    q->check = check_sum(t);
+    check_sum(t, t->r->halves && p->call == call_gradc, q);
 }
 
 static void play(const Player *p, Turn *t, const Product *list, int in, int out)
@@ -219,6 +228,17 @@ static void play(const Player *p, Turn *t, const Product *list, int in, int out)
             answer(p, t, &q);
         if (write(out, &q, sizeof q) != sizeof q)
             break;
+    }
+}
+
+/* Halves in place of floats. */
+static void round_all(float *x, int64_t n)
+{
+    uint16_t *half = (uint16_t *)x;
+    for (int64_t i = 0; i < n; i++) { /* what is overwritten has been read */
+        float one;
+        memcpy(&one, (char *)x + i * 4, sizeof one);
+        half[i] = f32_to_bf16(one);
     }
 }
 
@@ -259,6 +279,10 @@ static void start(Rates *r, Player *p, int before, const Product *list, int n)
     most_memory(list, n, &a, &b, &c);
     Turn t = {.r = r, .a = memory_filled(a, 1), .b = memory_filled(b, 2)};
     t.c = memory_filled(c, 3);
+    if (r->halves) {
+        round_all(t.a, a);
+        round_all(t.b, b);
+    }
     play(p, &t, list, to[0], from[1]);
     _exit(0);
 }
@@ -301,14 +325,16 @@ static Row measure(Rates *r, Player *p, const Product *x, int64_t shape, int lan
 {
     Row row = {0};
     double flops = 2.0 * (double)x->m.m * (double)x->m.n * (double)x->m.k;
-    double peak = probe_flops(r) * (double)probe_rounds * lanes, check[N_PLAYERS];
+    double peak = probe_flops(r) * (double)probe_rounds * lanes, check[N_PLAYERS], size = 0;
     int64_t reps[N_PLAYERS];
     for (int i = 0; i < N_PLAYERS; i++) {
         Ask q = {.shape = shape};
         row.here[i] = ask(&p[i], &q, lanes);
         reps[i] = q.reps;
         check[i] = q.check;
-        if (row.here[i] && i != PEAK && fabs(check[i] - check[0]) > 1e-3 * (1 + fabs(check[0])))
+        size = i == 0 ? q.size : size;
+        double differ = r->halves ? 0x1p-8 * size : 1e-3 * (1 + fabs(check[0]));
+        if (row.here[i] && i != PEAK && fabs(check[i] - check[0]) > differ)
             printf("! %s: %s and %s differ\n", x->name, p[i].name, p[0].name);
     }
     for (int round = 0; round < r->rounds; round++)
@@ -366,8 +392,9 @@ static void print_mean(const char *what, const Mean *m)
 static void compare_all(Rates *r, Player *p, const Product *list, int n, int lanes)
 {
     Mean all[N_PLAYERS] = {0}, some[N_PLAYERS] = {0};
-    printf("%-28s %7s %8s %6s %8s %6s %8s %6s\n", "product: M x K x N", "FMA", "gradc", "share",
-           "oneDNN", "ratio", "OpenBLAS", "ratio");
+    printf("%-28s %7s %8s %6s %8s %6s %8s %6s\n", "product: M x K x N",
+           r->halves && r->mach->dots ? "dots" : "FMA", "gradc", "share", "oneDNN", "ratio",
+           "OpenBLAS", "ratio");
     for (int s = 0; s < n; s++) {
         if (r->filter != NULL && strstr(list[s].name, r->filter) == NULL)
             continue;

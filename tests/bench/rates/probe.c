@@ -15,7 +15,16 @@ static int lanes_of(const Machine *m)
 
 double probe_flops(const Rates *r)
 {
-    return 2.0 * chains(r->mach) * lanes_of(r->mach);
+    return 2.0 * chains(r->mach) * lanes_of(r->mach) * (r->halves && r->mach->dots ? 2 : 1);
+}
+
+static Lv dot(Ir *ir, Lv s, Lv x, Lv y)
+{
+    int bits = ir->mach->vec_bytes * 8;
+    Lt halves = ir_vec(LLVMBFloatTypeInContext(ir->c), bits / 16);
+    Lv arg[] = {s, LLVMBuildBitCast(ir->b, x, halves, ""), LLVMBuildBitCast(ir->b, y, halves, "")};
+    const char *name = arena_printf(ir->arena, "llvm.x86.avx512bf16.dpbf16ps.%d", bits);
+    return ir_intrinsic(ir, name, NULL, 0, arg, 3);
 }
 
 typedef struct Loop {
@@ -25,7 +34,7 @@ typedef struct Loop {
 } Loop;
 
 /* Sums that are stored at the end, so that they are computed. */
-static void multiply_adds(const Loop *p)
+static void multiply_adds(const Loop *p, bool dots)
 {
     Ir *ir = p->ir;
     int n = chains(ir->mach), lanes = lanes_of(ir->mach);
@@ -41,7 +50,7 @@ static void multiply_adds(const Loop *p)
     }
     for (int c = 0; c < n; c++) {
         Lv arg[] = {phi[c], x, y};
-        next[c] = ir_intrinsic(ir, "llvm.fma", &p->vec, 1, arg, 3);
+        next[c] = dots ? dot(ir, phi[c], x, y) : ir_intrinsic(ir, "llvm.fma", &p->vec, 1, arg, 3);
         LLVMAddIncoming(phi[c], &next[c], &head, 1);
     }
     Lv left = ir_add(ir, i, ir_int(ir, -1));
@@ -93,8 +102,8 @@ Probe probe_new(Rates *r, ProbeKind kind)
               .from = LLVMGetParam(fn, 1),
               .n = LLVMGetParam(fn, 2),
               .fn = LLVMGetParam(fn, 3)};
-    if (kind == PROBE_FMA)
-        multiply_adds(&p);
+    if (kind == PROBE_FMA || kind == PROBE_DOT)
+        multiply_adds(&p, kind == PROBE_DOT);
     else
         walk(&p, kind);
     LLVMBuildRetVoid(ir.b);

@@ -17,8 +17,9 @@ typedef struct Rates {
     const char *filter; /* of rows, by a part of their names; or NULL */
     int rounds;         /* the figures are medians of so many */
     struct gradc_pool *pool;
-    int lanes; /* of the pool; 1: there is none */
-    int only;  /* lanes that are asked for; 0: one, then two */
+    int lanes;   /* of the pool; 1: there is none */
+    int only;    /* lanes that are asked for; 0: one, then two */
+    bool halves; /* products are of bf16, in pairs where the processor has dot products of them */
 } Rates;
 
 /* ---- run.c: kernels and loops as code ---------------------------------------------- */
@@ -63,13 +64,14 @@ typedef struct Probe {
 
 typedef enum ProbeKind {
     PROBE_FMA,    /* n rounds of independent multiply-adds in registers: probe_fmas() each */
+    PROBE_DOT,    /* ... of dot products of bf16 pairs, which count for two each */
     PROBE_UPDATE, /* to[i] += 1: read, modified, written where it lies */
     PROBE_MAP     /* to[i] = fn(from[i]), a vector function */
 } ProbeKind;
 
 Probe probe_new(Rates *r, ProbeKind kind);
 void probe_free(Probe *p);
-double probe_flops(const Rates *r); /* of a round of PROBE_FMA */
+double probe_flops(const Rates *r); /* of a round of PROBE_FMA, or, of halves, of PROBE_DOT */
 
 /* ---- players.c: who takes turns, each in a process of its own ---------------------------------
  */
