@@ -9,10 +9,8 @@ enum {
 Lv con_value(Con *c, Side *s)
 {
     Gen *g = &c->g;
-    g->any_nan = c->p->pairs; /* a tile makes no difference between them */
     for (Val v = s->from; v < s->to; v++)
         gen_inst(g, v);
-    g->any_nan = false;
     Lv x = g->width > 1 ? gen_vec(g, s->value) : gen_get(g, s->value);
     DType t = (DType)g->k->inst.at[s->value].dtype;
     bool same = t == c->p->type || (c->p->type == F32 && (t == F16 || t == BF16));

@@ -26,7 +26,6 @@ typedef struct Gen {
     bool *vary;
     const KBound *const *sure; /* bounds that hold wherever code is made now */
     int n_sure;
-    bool any_nan;           /* bf16 that is read keeps a NaN's bits, signalling or not */
     Lv *slot;               /* storage of ACC and VAR */
     bool *slot_wide;        /* ACC: one slot for each virtual lane */
     Lv limit;               /* i64, of a kernel that has one; gen_limit() loads it */

@@ -28,23 +28,32 @@ static Lv k32(Gen *g, Lv x, uint32_t value)
 #define CMP(op, x, y)    LLVMBuildICmp(g->ir->b, LLVMInt##op, x, y, "")
 #define PICK(cond, x, y) LLVMBuildSelect(g->ir->b, cond, x, y, "")
 
+/* x's bits, of which the upper half is the nearest bf16, and the lower half anything. */
+static Lv near_bf16(Gen *g, Lv x)
+{
+    Lv u = bits32(g, x), nan = LLVMBuildFCmp(g->ir->b, LLVMRealUNO, x, x, "");
+    Lv odd = B(And, B(LShr, u, k32(g, u, 16)), k32(g, u, 1));
+    Lv up = B(Add, B(Add, u, k32(g, u, 0x7fff)), odd);
+    return PICK(nan, B(Or, u, k32(g, u, 0x400000)), up);
+}
+
 /* Bits of a bf16, in 32-bit lanes. */
 static Lv to_bf16(Gen *g, Lv x)
 {
-    Lv u = bits32(g, x), mag = B(And, u, k32(g, u, 0x7fffffff));
-    Lv nan = CMP(UGT, mag, k32(g, u, 0x7f800000));
-    Lv top = B(LShr, u, k32(g, u, 16)), odd = B(And, top, k32(g, u, 1));
-    Lv up = B(Add, B(Add, u, k32(g, u, 0x7fff)), odd);
-    return PICK(nan, B(Or, top, k32(g, u, 0x40)), B(LShr, up, k32(g, u, 16)));
+    Lv u = near_bf16(g, x);
+    return B(LShr, u, k32(g, u, 16));
 }
 
+/* A NaN stays as it is, signalling or not. */
 static Lv from_bf16(Gen *g, Lv bits)
 {
-    Lv u = B(Shl, bits, k32(g, bits, 16)), mag = B(And, u, k32(g, u, 0x7fffffff));
-    if (g->any_nan)
-        return float32(g, u);
-    Lv nan = CMP(UGT, mag, k32(g, u, 0x7f800000));
-    return float32(g, PICK(nan, B(Or, u, k32(g, u, 0x400000)), u));
+    return float32(g, B(Shl, bits, k32(g, bits, 16)));
+}
+
+static Lv round_bf16(Gen *g, Lv x)
+{
+    Lv u = near_bf16(g, x);
+    return float32(g, B(And, u, k32(g, u, 0xffff0000)));
 }
 
 /* Bits of an f16, in 32-bit lanes. Below 2^-14, adding 0.5 rounds to a multiple
@@ -109,5 +118,5 @@ Lv gen_round_half(Gen *g, DType t, Lv x)
 {
     if (t == F16)
         return gen_half_float(g, t, gen_half_bits(g, t, x));
-    return t == BF16 ? from_bf16(g, to_bf16(g, x)) : x;
+    return t == BF16 ? round_bf16(g, x) : x;
 }
