@@ -100,7 +100,7 @@ static void feed_int(KOp op, DType t, int64_t *acc, const int64_t *v, int first,
     case KI_MAX:
         FEED(int64_t, x > y ? x : y)
     case KI_AND:
-        FEED(int64_t, x &y)
+        FEED(int64_t, x & y)
     case KI_OR:
         FEED(int64_t, x | y)
     default:

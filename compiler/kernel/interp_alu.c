@@ -199,7 +199,7 @@ static void splat(const Op *o, const Reg *a, Reg *r, int n)
 
 /* ---- the switch --------------------------------------------------------------- */
 
-#define KEY(op, type) ((int)(op) * N_REGTYPES + (type))
+#define KEY(op, type) ((int)(op)*N_REGTYPES + (type))
 /* z[l] = expr over x[l], y[l], w[l], by register type. */
 #define LANES(op, type, in, R, expr)                                                               \
     case KEY(op, type):                                                                            \

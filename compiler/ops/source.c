@@ -58,7 +58,10 @@ static Val iota_elem(Elem *e, Ref n, const KAff *idx)
     {                                                                                              \
         "shape", ATTR_INTS                                                                         \
     }
-#define NUMBERED {{"index", ATTR_INT}, DECLARED}
+#define NUMBERED                                                                                   \
+    {                                                                                              \
+        {"index", ATTR_INT}, DECLARED                                                              \
+    }
 static const char no_operands[] = "it depends on nothing";
 
 const Op op_input = {

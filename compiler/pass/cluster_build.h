@@ -32,7 +32,7 @@ typedef struct Build {
     struct {
         bool done;
         Trace t;
-    } *trace;
+    } * trace;
 } Build;
 
 /* ---- cluster_store.c: which nodes have memory ---------------------------- */

@@ -17,7 +17,7 @@ const char *report_color(Role role)
 /* By step and role: where the role's bytes end, on top of those before it. */
 static int64_t *stack_roles(const Plan *p, Arena *arena)
 {
-    int64_t *top = NEW_ARRAY(arena, int64_t, (int64_t)p->n_steps *N_ROLES);
+    int64_t *top = NEW_ARRAY(arena, int64_t, (int64_t)p->n_steps * N_ROLES);
     for (int32_t s = 0; s < p->n_steps; s++) {
         int64_t bytes[N_ROLES], sum = 0;
         plan_by_role(p, s, bytes);

@@ -73,7 +73,9 @@ static const struct {
     bool halves;
 } list[] = {
 #define LIST(name, title, at, lanes, halves)                                                       \
-    {name, title, at, (int)(sizeof at / sizeof *at), lanes, halves}
+    {                                                                                              \
+        name, title, at, (int)(sizeof at / sizeof *at), lanes, halves                              \
+    }
     LIST("linear-1024", "linear layers of GPT-2, 1,024 rows", linear_1024, 2, false),
     LIST("linear-256", "linear layers of GPT-2, 256 rows", linear_256, 2, false),
     LIST("small", "small products", small, 1, false),
