@@ -344,6 +344,7 @@ static void make_step(Lowering *lo, Level *l, int at)
         s->work = c.work;
         s->bytes_moved = c.bytes_read + c.bytes_written;
         s->ns = gr->ns;
+        l->plan->pairs = l->plan->pairs || gr->kernel->con.pairs;
     }
     if (gr->kind == GROUP_SCAN) {
         for (int64_t i = 0; i < attr(l->g, gr->anchor, SCAN_CARRIES)->i; i++) {
@@ -351,6 +352,7 @@ static void make_step(Lowering *lo, Level *l, int at)
             push_unique(s->write, &s->n_writes, l->swap[s->group][i]);
         }
         const Plan *body = (l->body[s->group] = lower_body(lo, l, gr, l->stack[s->group]))->plan;
+        l->plan->pairs = l->plan->pairs || body->pairs;
         count_body(s, body, attr(l->g, gr->anchor, SCAN_COUNT)->i);
     }
 }

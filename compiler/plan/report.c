@@ -405,6 +405,9 @@ void plan_print(const Ctx *cx, const Plan *p, bool schedule, Text *to)
                  "with `guard loss` it would take %s bytes: %s less, for parameters are updated "
                  "while the reverse pass goes on\n",
                  report_exact(a, p->guard_loss), human(a, p->peak - p->guard_loss));
+    if (p->pairs)
+        text_add(to,
+                 "sums of bf16 are those of dot products, in pairs: numerics `fma, bf16 pairs`\n");
     const char *offloaded = offload_text(p, a);
     if (offloaded != NULL)
         text_add(to, "%s\n", offloaded);

@@ -38,6 +38,14 @@ is x86-64-v4 bf16 fma 0
 is sapphirerapids bf16 fma 0 # where the instruction is slower than fma
 is baseline bf16 mul-add 0
 
+# The plan says so, too.
+plan() {
+    "$gradc" plan examples/digits.model --entry eval --precision bf16 "$@"
+}
+check "a plan of pairs" [ "$(plan --cpu znver4 | grep -c 'numerics .fma, bf16 pairs.')" -eq 1 ]
+check "... in JSON" [ "$(plan --cpu znver4 --json | grep -c '"pairs": true')" -eq 1 ]
+check "... and of none" [ "$(plan --cpu x86-64-v4 | grep -c pairs)" -eq 0 ]
+
 # Halves that the model itself asks for are added as they always are.
 cat >"$scratch/own.model" <<'END'
 model own {

@@ -2,9 +2,9 @@
  * instruction's. A last k without a partner has (-0) * (+0) for one: t + -0 is t for every t that a
  * chain can hold, zeros and NaN among them, where +0 would turn -0 into +0.
  *
- * The instruction's four forms of a higher rate, tiles of matrices (AMX), add 32 products into a
- * result by rules of their own, and are not used: an object's bits would be those of one machine.
- * source: Intel SDM volume 2, VDPBF16PS. */
+ * Tiles of matrices (AMX, TDPBF16PS) are not used: they add up even and odd k by themselves, 16 of
+ * each, and then both to the result, an order that no vector instruction has.
+ * source: Intel SDM volume 2, VDPBF16PS and TDPBF16PS. */
 #include "con.h"
 
 static Lv bits(Con *c, Lv x)

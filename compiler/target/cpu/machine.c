@@ -54,10 +54,9 @@ enum { N_CPUS = sizeof cpus / sizeof *cpus };
  * pairs there, in half of the time. Of the processor that is named, not of what a host has, for
  * bits depend on it. Sapphire Rapids and what follows it have the instruction too, but at a quarter
  * of fma's rate (measured: 112 GFLOP/s a core beside 227 of f32), so that pairs would double the
- * time. Their tiles of matrices (AMX) are fast; but a result takes 16 pairs at once, in an order
- * that is not this one and that no instruction of another processor has: they are not used. Of
- * Cooper Lake there is no measurement.
- * source: AMD, Software Optimization Guide for the Zen4 Microarchitecture, instruction latencies.
+ * time. Their tiles of matrices (AMX) add in another order (con_pairs.c). Of Cooper Lake there is
+ * no measurement. source: AMD, Software Optimization Guide for the Zen4 Microarchitecture,
+ * instruction latencies.
  */
 static const char *const quick_dots[] = {"znver4", "znver5"};
 
