@@ -11,6 +11,7 @@ typedef struct Batch {
     KernelFn fn[BATCH];
     uint64_t seed[BATCH];
     int n;
+    RandomStyle style;
 } Batch;
 
 static void *copied(Arena *arena, const Kernel *k, const KMem *from, KMem *to)
@@ -54,7 +55,7 @@ static void check_kernel(Batch *b, int i, KernelCode code)
     const Kernel *k = b->k[i];
     Arena *arena = &b->cx.scratch;
     KMem start[RANDOM_MAX_BUFS], judge[RANDOM_MAX_BUFS], ours[RANDOM_MAX_BUFS];
-    kernel_random_data(k, b->seed[i], RANDOM_ANY, arena, start);
+    kernel_random_data(k, b->seed[i], b->style, arena, start);
     copied(arena, k, start, judge);
     kernel_run(k, K_EXACT, judge, arena);
     uint64_t order = b->seed[i];
@@ -99,18 +100,19 @@ static void fill(Batch *b, uint64_t first, int n)
     b->n = n;
     for (int i = 0; i < n; i++) {
         b->seed[i] = first + (uint64_t)i;
-        b->k[i] = kernel_random(&b->cx.perm, b->seed[i], RANDOM_ANY);
+        b->k[i] = kernel_random(&b->cx.perm, b->seed[i], b->style);
         while (kernel_random_feeds_twice(b->k[i])) {
             b->seed[i] += 1000000;
-            b->k[i] = kernel_random(&b->cx.perm, b->seed[i], RANDOM_ANY);
+            b->k[i] = kernel_random(&b->cx.perm, b->seed[i], b->style);
         }
     }
 }
 
-static void check_seeds(uint64_t first, int n, const char *cpu)
+static void check_seeds(uint64_t first, int n, const char *cpu, RandomStyle style)
 {
     for (int from = 0; from < n; from += BATCH) {
         Batch *b = calloc(1, sizeof *b);
+        b->style = style;
         fill(b, first + (uint64_t)from, n - from < BATCH ? n - from : BATCH);
         check_batch(b, cpu);
         ctx_free(&b->cx);
@@ -120,7 +122,17 @@ static void check_seeds(uint64_t first, int n, const char *cpu)
 
 START_TEST(native)
 {
-    check_seeds(1, kernel_random_seeds(400), "native");
+    check_seeds(1, kernel_random_seeds(400), "native", RANDOM_ANY);
+}
+END_TEST
+
+START_TEST(pairs)
+{
+    if (system("grep -q avx512_bf16 /proc/cpuinfo") != 0) {
+        printf("skipped: random pairs of bf16: this processor has no dot products of them\n");
+        return;
+    }
+    check_seeds(1, kernel_random_seeds(300), "znver4", RANDOM_PAIRS);
 }
 END_TEST
 
@@ -132,7 +144,7 @@ START_TEST(arm)
     KMem(*data)[64] = calloc(BATCH, sizeof *data);
     fill(b, 5000, kernel_random_seeds(BATCH) < BATCH ? BATCH / 2 : BATCH);
     for (int i = 0; i < b->n; i++)
-        kernel_random_data(b->k[i], b->seed[i], RANDOM_ANY, &b->cx.perm, data[i]);
+        kernel_random_data(b->k[i], b->seed[i], b->style, &b->cx.perm, data[i]);
     check_foreign(&arm_machine, b->k, b->n, data);
     ctx_free(&b->cx);
     free(data);
@@ -146,6 +158,7 @@ Suite *suite_cpu_random(void)
     TCase *t = tcase_create("bits");
     tcase_set_timeout(t, 1200);
     tcase_add_test(t, native);
+    tcase_add_test(t, pairs);
     tcase_add_test(t, arm);
     suite_add_tcase(s, t);
     return s;

@@ -65,7 +65,7 @@ void kernel_random_data(const Kernel *k, uint64_t seed, RandomStyle style, Arena
             continue;
         mem[b].data = arena_array(arena, (size_t)buf->elems, (size_t)dtype_bytes(buf->dtype));
         for (int64_t i = 0; i < buf->elems; i++) {
-            double f = style == RANDOM_ANY ? wild_float(&state) : kernel_random_float(&state);
+            double f = style != RANDOM_SMOOTH ? wild_float(&state) : kernel_random_float(&state);
             put(buf->dtype, mem[b].data, i, f, (int64_t)(draw(&state) % RANDOM_INDICES));
         }
     }

@@ -627,7 +627,7 @@ static void see(Gen *g, KRole x, KRole y, KRole z)
 static Val operand_section(Gen *g, DType t)
 {
     if (chance(g, 50)) {
-        random_load(g, t);
+        random_load(g, g->style == RANDOM_PAIRS && t == F32 ? BF16 : t);
     } else {
         random_load(g, chance(g, 70) ? t : float_type(g));
         some_values(g, 1 + below(g, 3));
@@ -635,6 +635,7 @@ static Val operand_section(Gen *g, DType t)
     Val v = g->pool.at[g->pool.n - 1];
     if (g->style == RANDOM_SMOOTH)
         return v;
+    t = g->style == RANDOM_PAIRS && t == F32 ? BF16 : t;
     return type_of(g, v) == t ? v : k_cast(g->k, t, v);
 }
 
@@ -659,7 +660,11 @@ static void contraction(Gen *g)
     k_section_b(g->k, a);
     see(g, K_B, K_K, K_N);
     Val b = operand_section(g, t);
-    Val sum = k_epilogue(g->k, b, t, chance(g, 40) ? 1 + below(g, 12) : 0);
+    bool pairs = g->style == RANDOM_PAIRS && t == F32;
+    int leaf = chance(g, 40) ? 1 + below(g, 12) : 0;
+    Val sum = k_epilogue(g->k, b, t, pairs ? leaf / 2 * 2 : leaf);
+    if (pairs)
+        k_in_pairs(g->k);
     see(g, K_B, K_M, K_N);
     keep(g, sum);
     some_values(g, below(g, 5));

@@ -8,6 +8,7 @@ enum { RANDOM_MAX_BUFS = 64, RANDOM_INDICES = 16 };
 
 typedef enum RandomStyle {
     RANDOM_ANY,   /* all dtypes and instructions */
+    RANDOM_PAIRS, /* ... and contractions in f32 are of bf16 in pairs */
     RANDOM_SMOOTH /* f64, differentiable but for a few kinks, values of moderate size */
 } RandomStyle;
 

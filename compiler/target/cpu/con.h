@@ -219,13 +219,8 @@ void con_choose_pack(const ConPlan *p, Side *s, int width);
 /* con_pack.c: the section's value where g's indices stand; a store to packed memory. */
 Lv con_value(Con *c, Side *s);
 void con_store_packed(Con *c, Lv x, Lv dst, Lv elem);
-/* con_pack.c: a loop over k with the sub-indices of k as its digits. */
-typedef struct KLoop {
-    IrLoop l;
-    Lv phi[K_MAX_DIMS], digit[K_MAX_DIMS];
-} KLoop;
-/* con_pairs.c: in a plan without pairs, x as it is. In one with pairs x and y are values at k and
- * k + 1, f32 of bf16: their halves, as a tile multiplies them. */
+/* con_pairs.c, of plans with pairs: of values at k and k + 1, f32 that are bf16, the halves that a
+ * tile multiplies. */
 Lv con_pair(Con *c, Lv x, Lv y);
 /* ... of lanes that lie along k: neighbours are pairs. */
 Lv con_pairs_along(Con *c, Lv x);

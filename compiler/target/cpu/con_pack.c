@@ -32,6 +32,11 @@ void con_store_packed(Con *c, Lv x, Lv dst, Lv at)
 
 /* ---- a loop over k with the sub-indices of k as its digits -------------------- */
 
+typedef struct KLoop {
+    IrLoop l;
+    Lv phi[K_MAX_DIMS], digit[K_MAX_DIMS];
+} KLoop;
+
 static KLoop open_k(Con *c, const Walk *w, Lv k0, Lv kn)
 {
     Ir *ir = c->ir;
