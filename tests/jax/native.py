@@ -22,7 +22,8 @@ class Tensor(ctypes.Structure):
 
 class Options(ctypes.Structure):
     _fields_ = [("struct_size", c_size_t), ("abi", c_uint32), ("threads", c_int32), ("seed", c_uint64),
-                ("parallel_for", c_void_p), ("context", c_void_p), ("offload", c_void_p)]
+                ("parallel_for", c_void_p), ("context", c_void_p), ("offload", c_void_p),
+                ("cuda", c_void_p)]
 
 
 ENTRY = CFUNCTYPE(c_int, c_void_p, c_void_p, c_void_p)
@@ -40,7 +41,8 @@ class Table(ctypes.Structure):
                 ("read", CFUNCTYPE(c_int, c_void_p, c_int32, c_void_p, c_size_t)),
                 ("write", CFUNCTYPE(c_int, c_void_p, c_int32, c_void_p, c_size_t)),
                 ("error", CFUNCTYPE(c_char_p, c_void_p)), ("offload_bytes", c_int64),
-                ("offload_out", c_int64 * 2), ("offload_in", c_int64 * 2)]
+                ("offload_out", c_int64 * 2), ("offload_in", c_int64 * 2), ("device_bytes", c_int64),
+                ("wait", CFUNCTYPE(c_int, c_void_p, c_void_p)), ("close", CFUNCTYPE(c_int, c_void_p))]
 
 
 class Native:
