@@ -1,5 +1,6 @@
 /* From --cpu and --triple to a Machine. */
 #include <string.h>
+#include <unistd.h>
 #include <llvm-c/Core.h>
 #include <llvm-c/Target.h>
 #include <llvm-c/TargetMachine.h>
@@ -29,24 +30,25 @@ typedef struct CpuName {
 /* Cache sizes are those of one core, as the vendors' optimisation manuals give
  * them; they steer block sizes only. */
 static const CpuName cpus[] = {
-    {"x86-64", ARCH_X86_64, 1, 32, 256},         {"x86-64-v2", ARCH_X86_64, 2, 32, 256},
-    {"x86-64-v3", ARCH_X86_64, 3, 32, 512},      {"x86-64-v4", ARCH_X86_64, 4, 32, 1024},
-    {"nehalem", ARCH_X86_64, 2, 32, 256},        {"westmere", ARCH_X86_64, 2, 32, 256},
-    {"sandybridge", ARCH_X86_64, 2, 32, 256},    {"ivybridge", ARCH_X86_64, 2, 32, 256},
-    {"haswell", ARCH_X86_64, 3, 32, 256},        {"broadwell", ARCH_X86_64, 3, 32, 256},
-    {"skylake", ARCH_X86_64, 3, 32, 256},        {"alderlake", ARCH_X86_64, 3, 48, 1280},
-    {"raptorlake", ARCH_X86_64, 3, 48, 2048},    {"skylake-avx512", ARCH_X86_64, 4, 32, 1024},
-    {"cascadelake", ARCH_X86_64, 4, 32, 1024},   {"cooperlake", ARCH_X86_64, 4, 32, 1024},
-    {"icelake-client", ARCH_X86_64, 4, 48, 512}, {"icelake-server", ARCH_X86_64, 4, 48, 1280},
-    {"tigerlake", ARCH_X86_64, 4, 48, 1280},     {"sapphirerapids", ARCH_X86_64, 4, 48, 2048},
-    {"emeraldrapids", ARCH_X86_64, 4, 48, 2048}, {"graniterapids", ARCH_X86_64, 4, 48, 2048},
-    {"znver1", ARCH_X86_64, 3, 32, 512},         {"znver2", ARCH_X86_64, 3, 32, 512},
-    {"znver3", ARCH_X86_64, 3, 32, 512},         {"znver4", ARCH_X86_64, 4, 32, 1024},
-    {"znver5", ARCH_X86_64, 4, 48, 1024},        {"generic", ARCH_AARCH64, 1, 32, 512},
-    {"cortex-a53", ARCH_AARCH64, 1, 32, 512},    {"cortex-a57", ARCH_AARCH64, 1, 32, 512},
-    {"cortex-a72", ARCH_AARCH64, 1, 32, 512},    {"cortex-a76", ARCH_AARCH64, 1, 64, 512},
-    {"neoverse-n1", ARCH_AARCH64, 1, 64, 1024},  {"neoverse-v1", ARCH_AARCH64, 1, 64, 1024},
-    {"neoverse-n2", ARCH_AARCH64, 1, 64, 1024},  {"apple-m1", ARCH_AARCH64, 1, 128, 4096},
+    {"x86-64", ARCH_X86_64, 1, 32, 256},          {"x86-64-v2", ARCH_X86_64, 2, 32, 256},
+    {"x86-64-v3", ARCH_X86_64, 3, 32, 512},       {"x86-64-v4", ARCH_X86_64, 4, 32, 1024},
+    {"nehalem", ARCH_X86_64, 2, 32, 256},         {"westmere", ARCH_X86_64, 2, 32, 256},
+    {"sandybridge", ARCH_X86_64, 2, 32, 256},     {"ivybridge", ARCH_X86_64, 2, 32, 256},
+    {"haswell", ARCH_X86_64, 3, 32, 256},         {"broadwell", ARCH_X86_64, 3, 32, 256},
+    {"skylake", ARCH_X86_64, 3, 32, 256},         {"alderlake", ARCH_X86_64, 3, 48, 1280},
+    {"raptorlake", ARCH_X86_64, 3, 48, 2048},     {"skylake-avx512", ARCH_X86_64, 4, 32, 1024},
+    {"cascadelake", ARCH_X86_64, 4, 32, 1024},    {"cooperlake", ARCH_X86_64, 4, 32, 1024},
+    {"icelake-client", ARCH_X86_64, 4, 48, 512},  {"icelake-server", ARCH_X86_64, 4, 48, 1280},
+    {"tigerlake", ARCH_X86_64, 4, 48, 1280},      {"rocketlake", ARCH_X86_64, 4, 48, 512},
+    {"sapphirerapids", ARCH_X86_64, 4, 48, 2048}, {"emeraldrapids", ARCH_X86_64, 4, 48, 2048},
+    {"graniterapids", ARCH_X86_64, 4, 48, 2048},  {"znver1", ARCH_X86_64, 3, 32, 512},
+    {"znver2", ARCH_X86_64, 3, 32, 512},          {"znver3", ARCH_X86_64, 3, 32, 512},
+    {"znver4", ARCH_X86_64, 4, 32, 1024},         {"znver5", ARCH_X86_64, 4, 48, 1024},
+    {"generic", ARCH_AARCH64, 1, 32, 512},        {"cortex-a53", ARCH_AARCH64, 1, 32, 512},
+    {"cortex-a57", ARCH_AARCH64, 1, 32, 512},     {"cortex-a72", ARCH_AARCH64, 1, 32, 512},
+    {"cortex-a76", ARCH_AARCH64, 1, 64, 512},     {"neoverse-n1", ARCH_AARCH64, 1, 64, 1024},
+    {"neoverse-v1", ARCH_AARCH64, 1, 64, 1024},   {"neoverse-n2", ARCH_AARCH64, 1, 64, 1024},
+    {"apple-m1", ARCH_AARCH64, 1, 128, 4096},
 };
 enum { N_CPUS = sizeof cpus / sizeof *cpus };
 
@@ -143,8 +145,15 @@ static Arch host_arch(void)
     return a;
 }
 
+/* What the system says of a cache of this machine, or else `known`. */
+static int host_cache(int name, int known)
+{
+    long bytes = sysconf(name);
+    return bytes >= 1024 ? (int)(bytes / 1024) : known;
+}
+
 /* The host: its own name where it is known, and what LLVM sees of its features; whether it has
- * dot products. */
+ * dot products. A virtual machine may go by a name that is not its processor's; its caches show. */
 static CpuName native_cpu(const Machine *m, Arena *arena, bool *dots)
 {
     const char *name = copy_message(arena, LLVMGetHostCPUName());
@@ -159,6 +168,10 @@ static CpuName native_cpu(const Machine *m, Arena *arena, bool *dots)
     CpuName c = *known;
     c.level = level;
     *dots = (has >> FEATURE_AVX512BF16 & 1) != 0;
+#ifdef _SC_LEVEL2_CACHE_SIZE
+    c.l1_kib = host_cache(_SC_LEVEL1_DCACHE_SIZE, c.l1_kib);
+    c.l2_kib = host_cache(_SC_LEVEL2_CACHE_SIZE, c.l2_kib);
+#endif
     return c;
 }
 
