@@ -88,6 +88,7 @@ typedef struct Side {
     bool is_row; /* what has no partner is paired with -0, of columns with +0 */
     bool in_place;
     bool streams; /* tiles ask for what is packed next (con_stream.c) */
+    bool sliced;  /* several panels are packed at once, a few k at a time (con_slices.c) */
     PackMode pack;
     double pack_cycles; /* per element */
     Stage stage;        /* PACK_STAGE */
@@ -152,6 +153,7 @@ typedef struct ConPlan {
     int64_t row_panels, height, taller, col_panels;
     int64_t leaf, kc; /* k falls into leaves, those into blocks of kc */
     int64_t mc, nc;   /* panels of a block of rows, of columns */
+    int64_t group;    /* panels of columns that are packed at once */
     bool split_cols;  /* threads share panels of columns, else of rows */
     bool direct;      /* columns are read where they are staged: */
     int64_t line;     /* ... n_cols counts lines of so many, ... */
@@ -165,6 +167,7 @@ typedef struct ConPlan {
     double cycles;
     Lanes *lanes; /* or NULL: tiles */
 } ConPlan;
+enum { CON_LARGE_CACHE = 2 << 20 }; /* bytes of a second cache that has room for long panels */
 void con_plan(ConPlan *p, const Kernel *k, const Machine *m, Arena *arena);
 
 typedef struct Con {
@@ -277,6 +280,7 @@ int con_tile_args(const ConPlan *p);
 typedef struct ConStream {
     Lv at, step, jump;
 } ConStream;
+bool con_is_far(const ConPlan *p, const Side *s); /* packed, from more than fits the second cache */
 void con_stream_plan(ConPlan *p);
 /* ... the tile-th tile of a panel of columns, for this panel from k on. */
 ConStream con_stream_cols(Con *c, Lv panel, Lv k, Lv tile);
@@ -286,6 +290,16 @@ static inline bool con_streams(const ConPlan *p)
 {
     return p->rows.streams || p->cols.streams;
 }
+/* con_zero.c: sums of no terms, of a tile at t: all; columns, rows from the limit on. */
+void con_zero_tile(Con *c, Lv t);
+void con_zero_cols(Con *c, Lv t, Lv col0);
+void con_zero_rows(Con *c, Lv t, Lv row0);
+/* con_slices.c: before blocks are laid out. */
+void con_slices_plan(ConPlan *p);
+/* Bytes from one packed panel to the next. */
+int64_t con_panel_bytes(const ConPlan *p, const Side *s);
+/* Packs the panels [from, to) to dst and on, for kn of k from k0 on. */
+void con_pack_slices(Con *c, Side *s, Lv from, Lv to, Lv k0, Lv kn, Lv dst);
 /* con_prefetch.c: of a cache line. */
 typedef enum ConCache { CACHE_1, CACHE_2 } ConCache;
 void con_prefetch(Con *c, Lv at, ConCache cache, bool write);

@@ -271,7 +271,12 @@ static void choose_in_place(ConPlan *p)
     c->in_place = c->plain && c->rs == 1 && p->n_cols >= p->nr && !(often && (aliased || !fits));
     int64_t walked = p->n_rows * p->n_k * r->es;
     bool far = r->ks != 1 && r->ks * r->es >= 4096 && p->n_k > 64;
-    r->in_place = r->plain && !con_wide_steps(p, r) &&
+    /* Each tile of a panel of columns walks through as many pages; a processor looks up some 64
+     * of them at once. */
+    enum { PAGE = 4096, PAGES = 64 };
+    int64_t step = r->ks == 1 ? 0 : r->ks * r->es < PAGE ? r->ks * r->es : PAGE;
+    bool paged = p->n_cols > p->nr && step * p->n_k > PAGES * PAGE;
+    r->in_place = r->plain && !con_wide_steps(p, r) && !paged &&
                   (p->n_cols <= 4 * p->nr || (walked <= p->mach->l2_bytes && !far));
     if (p->pairs) { /* rows lie as pairs, columns are made to by each tile */
         r->in_place = r->in_place && r->ks == 1 && !con_lacks_partner(p);

@@ -67,22 +67,12 @@ static void call_tile(Con *c, int rows, bool packed_b, Lv a, Lv b, Lv t, const P
     ir_call(c->ir, fn, arg, con_tile_args(p));
 }
 
-/* The sum over no k at all. */
-static void zero_tile(Con *c, Lv t)
-{
-    Ir *ir = c->ir;
-    const ConPlan *p = c->p;
-    Lt vec = ir_vec(p->type == F64 ? ir->f64 : ir->f32, p->vl);
-    for (int64_t at = 0; at < (int64_t)p->mr * p->nv; at++)
-        ir_store(ir, LLVMConstNull(vec), ir_off(ir, t, at * p->vl * p->es), p->es);
-}
-
 /* The variant for this panel's height. */
 static void call_height(Con *c, bool packed_b, Lv panel, Lv a, Lv b, Lv t, const Place *at)
 {
     const ConPlan *p = c->p;
     if (p->n_k == 0) {
-        zero_tile(c, t);
+        con_zero_tile(c, t);
         return;
     }
     if (p->taller == 0) {
@@ -94,36 +84,6 @@ static void call_height(Con *c, bool packed_b, Lv panel, Lv a, Lv b, Lv t, const
     ir_else(c->ir, &f);
     call_tile(c, (int)p->height, packed_b, a, b, t, at);
     ir_end_if(c->ir, &f);
-}
-
-/* Columns of a tile from the limit on: one row after the other. */
-static void zero_cols(Con *c, Lv t, Lv col0)
-{
-    Ir *ir = c->ir;
-    const ConPlan *p = c->p;
-    Lt one = p->type == F64 ? ir->f64 : ir->f32;
-    Lv rest = LLVMBuildSub(ir->b, c->g.limit, col0, ""), nr = ir_int(ir, p->nr);
-    IrIf f = ir_if(ir, con_less(c, rest, nr));
-    IrLoop i = ir_loop(ir, ir_int(ir, 0), ir_int(ir, p->mr), 1, false);
-    IrLoop j = ir_loop(ir, rest, nr, 1, false);
-    Lv at = ir_add(ir, ir_mul(ir, i.i, p->nr), j.i);
-    ir_store(ir, LLVMConstNull(one), ir_at_byte(ir, t, ir_mul(ir, at, p->es)), p->es);
-    ir_loop_end(ir, &j);
-    ir_loop_end(ir, &i);
-    ir_end_if(ir, &f);
-}
-
-static void zero_rows(Con *c, Lv t, Lv row0)
-{
-    Ir *ir = c->ir;
-    const ConPlan *p = c->p;
-    Lt vec = ir_vec(p->type == F64 ? ir->f64 : ir->f32, p->vl);
-    Lv rest = LLVMBuildSub(ir->b, c->g.limit, row0, ""), mr = ir_int(ir, p->mr);
-    IrLoop i = ir_loop(ir, ir_min(ir, rest, mr), mr, 1, true);
-    Lv line = ir_at_byte(ir, t, ir_mul(ir, i.i, (int64_t)p->nr * p->es));
-    for (int v = 0; v < p->nv; v++)
-        ir_store(ir, LLVMConstNull(vec), ir_off(ir, line, (int64_t)v * p->vl * p->es), p->es);
-    ir_loop_end(ir, &i);
 }
 
 /* Where all or some of the tile's sums are of no terms. */
@@ -144,11 +104,11 @@ static void sum_tile(Con *c, bool packed_b, Lv row_panel, Lv col_panel, Lv a, Lv
     IrIf f = ir_if(ir, some);
     call_height(c, packed_b, row_panel, a, b, t, at);
     if (rows)
-        zero_rows(c, t, row0);
+        con_zero_rows(c, t, row0);
     if (cols)
-        zero_cols(c, t, col0);
+        con_zero_cols(c, t, col0);
     ir_else(ir, &f);
-    zero_tile(c, t);
+    con_zero_tile(c, t);
     ir_end_if(ir, &f);
 }
 
@@ -157,8 +117,7 @@ static Lv packed_rows(Con *c, const Place *at, Lv panel)
     Ir *ir = c->ir;
     const ConPlan *p = c->p;
     Lv n = LLVMBuildSub(ir->b, panel, at->row_from, "");
-    return ir_at_byte(ir, scratch_at(c, p->a_at),
-                      ir_mul(ir, n, con_steps(p, p->kc) * p->mr * p->es));
+    return ir_at_byte(ir, scratch_at(c, p->a_at), ir_mul(ir, n, con_panel_bytes(p, &p->rows)));
 }
 
 /* Storage of a tile between blocks of k. */
@@ -334,6 +293,19 @@ static void column_panel(Con *c, Range rows, Lv panel, const Place *at)
         ir_end_if(ir, &f);
 }
 
+/* Panels of columns that are packed together. */
+static void column_group(Con *c, Range rows, Range cols, const Place *at)
+{
+    Ir *ir = c->ir;
+    ConPlan *p = c->p;
+    Lv packed = scratch_at(c, p->b_at);
+    con_pack_slices(c, &p->cols, cols.from, cols.to, at->k0, at->kn, packed);
+    IrLoop l = ir_loop(ir, cols.from, cols.to, 1, false);
+    Lv panel = ir_mul(ir, LLVMBuildSub(ir->b, l.i, cols.from, ""), con_panel_bytes(p, &p->cols));
+    rows_of_tiles(c, rows, l.i, ir_at_byte(ir, packed, panel), true, at);
+    ir_loop_end(ir, &l);
+}
+
 static void k_block(Con *c, Range rows, Range cols, const Place *where)
 {
     Ir *ir = c->ir;
@@ -347,14 +319,21 @@ static void k_block(Con *c, Range rows, Range cols, const Place *where)
         count = ir_add(ir, LLVMBuildSub(ir->b, last, first, ""), count);
         at->base = con_window_base(c, first, count, at->k0, at->kn);
         at->table = con_window_table(c, at->k0);
+    } else if (p->rows.sliced && !p->rows.streams && p->n_k > 0) {
+        con_pack_slices(c, &p->rows, rows.from, rows.to, at->k0, at->kn, scratch_at(c, p->a_at));
     } else if (!p->rows.in_place && !p->rows.streams && p->n_k > 0) {
         Range some = within(c, rows, con_row_panels_end(c));
         IrLoop l = ir_loop(ir, some.from, some.to, 1, p->row_reach != K_ALL);
         pack_panel_of_rows(c, l.i, at);
         ir_loop_end(ir, &l);
     }
-    IrLoop l = ir_loop(ir, cols.from, cols.to, 1, false);
-    column_panel(c, rows, l.i, at);
+    bool grouped = p->cols.sliced && p->n_k > 0;
+    IrLoop l = ir_loop(ir, cols.from, cols.to, grouped ? p->group : 1, false);
+    Range group = {l.i, ir_min(ir, ir_add(ir, l.i, ir_int(ir, p->group)), cols.to)};
+    if (grouped)
+        column_group(c, rows, group, at);
+    else
+        column_panel(c, rows, l.i, at);
     ir_loop_end(ir, &l);
 }
 
