@@ -298,7 +298,8 @@ static int64_t fast_k(const ConPlan *p)
 
 static void cut_k(ConPlan *p)
 {
-    int64_t most = p->n_rows <= 192 ? 1152 : 512, wanted = 384;
+    bool room = p->n_rows <= 192 || p->mach->l2_bytes >= CON_LARGE_CACHE;
+    int64_t most = room ? 1152 : 512, wanted = 384;
     if (p->pairs) { /* of half the bytes */
         most *= 2;
         wanted *= 2;
@@ -441,6 +442,8 @@ static void consider(ConPlan *best, ConPlan p, bool swap, int nv, bool direct)
 static void cut_blocks(ConPlan *p)
 {
     int64_t l2 = p->mach->l2_bytes / 2;
+    if (p->mach->l2_bytes >= CON_LARGE_CACHE)
+        l2 += l2 / 4;
     p->mc = p->row_panels;
     if (!p->rows.in_place || p->chains || p->sums) {
         int64_t panels = at_least_1(l2 / (p->mr * con_steps(p, p->kc) * p->es));
@@ -469,11 +472,11 @@ static void lay_out(ConPlan *p)
     int64_t slack = p->vl + 1, kc = con_steps(p, p->kc);
     p->a_at = at;
     if (!p->rows.in_place && !p->window.is)
-        at += align_up((p->mc * kc + slack) * p->mr * p->es + 64, 64);
+        at += align_up(p->mc * con_panel_bytes(p, &p->rows) + slack * p->mr * p->es + 64, 64);
     p->b_at = at;
     if (!p->direct && (!p->cols.in_place || p->n_cols % p->nr != 0))
-        at +=
-            align_up(((p->window.cols_once ? p->col_panels : 1) * kc + slack) * p->nr * p->es, 64);
+        at += align_up(
+            ((p->window.cols_once ? p->col_panels : p->group) * kc + slack) * p->nr * p->es, 64);
     at += stage_at(&p->rows, at);
     at += stage_at(&p->cols, at);
     p->t_at = at;
@@ -513,6 +516,7 @@ void con_plan(ConPlan *p, const Kernel *k, const Machine *m, Arena *arena)
     if (con_lanes_plan(p, arena))
         return;
     cut_blocks(p);
+    con_slices_plan(p);
     con_stream_plan(p);
     lay_out(p);
     p->ahead = con_asks_ahead(p);
