@@ -15,7 +15,8 @@ typedef enum Role {
     ROLE_ACTIVATION, /* any value between steps */
     ROLE_CONSTANT,   /* literal tensor: bytes in the object, not in the arena */
     ROLE_INPUT,      /* the caller's memory, or its staged copy */
-    ROLE_STAGING,    /* copy of an input that is short of rows */
+    ROLE_STAGING,    /* copy of an input that is short of rows; beyond the pinned bytes: of one
+                        that is missing, in the entry whose spare bytes it lies in */
     ROLE_OUTPUT,
     ROLE_WORKSPACE, /* scratch of a loop step's body */
     ROLE_LANES,     /* lane scratch, times threads_max */
@@ -92,6 +93,7 @@ typedef struct Entry {
     Result *result;
     int64_t peak_bytes;          /* highest end of any live byte, over the whole block */
     int64_t lane_bytes;          /* scratch of one lane, by the target */
+    int64_t spare_bytes;         /* behind all lanes: copies of inputs that the call may lack */
     int64_t store_bytes;         /* outside of the block, for what is offloaded */
     int64_t out_bytes, in_bytes; /* that one call writes there, and reads */
     bool updates;                /* writes parameters: has a finite flag */

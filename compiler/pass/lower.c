@@ -310,8 +310,11 @@ void lower_calls(Lowered *lowered)
     check_plan(lo, l->plan);
     level_place_values(lo, l, 0);
     level_place_sources(lo, l);
-    Entry e = {
-        .name = lo->entry, .finite = -1, .peak_bytes = l->plan->peak, .lane_bytes = p->lane_bytes};
+    Entry e = {.name = lo->entry,
+               .finite = -1,
+               .peak_bytes = l->plan->peak,
+               .lane_bytes = p->lane_bytes,
+               .spare_bytes = lo->spare_bytes};
     Calls cs = {0};
     level_emit(lo, l, &cs);
     e.call = cs.at.at;

@@ -34,6 +34,14 @@ bool fact_live(const Program *p, int32_t buffer)
     return b->offset >= 0 && b->offset + b->elems * dtype_bytes(b->dtype) <= p->pinned_bytes;
 }
 
+bool fact_has_copy(const Program *p, const Entry *e, const Buffer *b)
+{
+    int64_t spare = p->lanes_offset + p->lane_bytes * p->threads_max, end = b->offset + b->bytes;
+    if (b->role != ROLE_STAGING || b->offset < 0)
+        return false;
+    return end <= p->pinned_bytes || (b->offset >= spare && end <= spare + e->spare_bytes);
+}
+
 int32_t fact_role(Role r)
 {
     switch (r) {
@@ -111,7 +119,7 @@ int64_t fact_uses(const Program *p, const Entry *e, Use *use)
     }
     for (int i = 0; i < p->buffer.n; i++) {
         const Buffer *b = &p->buffer.at[i];
-        if (b->role == ROLE_STAGING && b->offset >= 0 && b->elems >= use[b->input].reads)
+        if (fact_has_copy(p, e, b) && b->elems >= use[b->input].reads)
             use[b->input].staging = b->offset;
     }
     int64_t full = program_rows(p, e); /* however few of them it reads */

@@ -18,13 +18,24 @@ bool fact_gives_outputs(const Program *p); /* beside loss and metrics */
 /* An input, or its copy for a call that is short of rows. */
 bool fact_is_input(const Buffer *b);
 
+/* Whether the entry may write buffer b, a copy of an input: one that lasts, or that lies in bytes
+ * which the entry has spare. Elsewhere its offset is no room: other values are there. */
+bool fact_has_copy(const Program *p, const Entry *e, const Buffer *b);
+
 /* An input as one entry uses it. */
 typedef struct Use {
     int64_t reads;   /* leading elements that its kernels reach; 0: not used */
-    int64_t staging; /* offset of the copy for partial batches, or -1 */
+    int64_t staging; /* offset of the copy for rows that are missing, or -1 */
 } Use;
 /* How an entry uses the inputs, by input; gives the rows of a full call. */
 int64_t fact_uses(const Program *p, const Entry *e, Use *use);
+
+/* ---- storage.c ---------------------------------------------------------------------- */
+
+/* Whether all that is written while an entry runs has storage: what kernels write, and copies of
+ * inputs, which lie over nothing else that the entry has. Also that `grad` reads no more than
+ * `step` has checked.   gives: NULL, or what is wrong, in scratch. */
+const char *storage_check(const Program *p, Arena *scratch);
 
 /* ---- names.c ------------------------------------------------------------------------- */
 

@@ -1,6 +1,6 @@
 /* The list of targets. */
 #include <string.h>
-#include "target.h"
+#include "facts.h"
 
 static const Target *const targets[] = {&target_cpu, &target_cuda};
 
@@ -12,6 +12,14 @@ const Target *target_find(const char *name)
     return NULL;
 }
 
+static bool has_storage(Ctx *cx, const Program *p)
+{
+    const char *wrong = cx->verify ? storage_check(p, &cx->scratch) : NULL;
+    if (wrong != NULL)
+        diag_error(cx, E0990, NO_SPAN, "program %s: %s", p->name, wrong);
+    return wrong == NULL;
+}
+
 bool target_emit(Ctx *cx, const Program *p, const TargetOptions *o, ObjectFile *out)
 {
     const char *name = o->target != NULL ? o->target : "cpu";
@@ -21,5 +29,5 @@ bool target_emit(Ctx *cx, const Program *p, const TargetOptions *o, ObjectFile *
         diag_help(cx, d, "targets are: cpu, cuda");
         return false;
     }
-    return t->emit(cx, p, o, p->arena, out);
+    return has_storage(cx, p) && t->emit(cx, p, o, p->arena, out);
 }

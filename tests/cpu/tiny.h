@@ -273,6 +273,9 @@ static inline Tiny tiny_program(Arena *a, const char *name, const Caps *caps)
     p->skipped_counter = tiny_buffer(&s, "skipped", I64, ROLE_STATE, 1, 0);
     p->seed = tiny_buffer(&s, "seed", I64, ROLE_STATE, 1, 0);
     p->rows = tiny_buffer(&s, "rows", I64, ROLE_STATE, 1, 0);
+    s.x = tiny_input(&s, "x", F32, TINY_IN);
+    s.t = tiny_input(&s, "t", F32, TINY_OUT);
+    s.k = tiny_input(&s, "class", I32, 0);
     p->pinned_bytes = s.top;
     s.gw = tiny_buffer(&s, "w", F32, ROLE_GRADIENT, TINY_IN, TINY_OUT);
     s.h = tiny_buffer(&s, "h", F32, ROLE_OUTPUT, TINY_ROWS, TINY_OUT);
@@ -280,9 +283,6 @@ static inline Tiny tiny_program(Arena *a, const char *name, const Caps *caps)
     s.total = tiny_buffer(&s, "total", F32, ROLE_ACTIVATION, 1, 0);
     s.loss = tiny_buffer(&s, "loss", F32, ROLE_OUTPUT, 1, 0);
     s.flag = tiny_buffer(&s, "finite", BOOL, ROLE_ACTIVATION, 1, 0);
-    s.x = tiny_input(&s, "x", F32, TINY_IN);
-    s.t = tiny_input(&s, "t", F32, TINY_OUT);
-    s.k = tiny_input(&s, "class", I32, 0);
     tiny_tensor(&s, "w", ROLE_PARAM, s.w, -1);
     tiny_tensor(&s, "b", ROLE_PARAM, s.b, -1);
     tiny_tensor(&s, "step", ROLE_STATE, p->step_counter, -1);

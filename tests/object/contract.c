@@ -545,28 +545,97 @@ static void outputs(void)
     block_close(&b[1]);
 }
 
-/* Where neither loss nor metrics are wanted. */
+/* ---- inputs that eval may lack, where neither loss nor metrics are wanted ---- */
+
+static gradc_block *copied(const gradc_block *b, int32_t n)
+{
+    size_t bytes = sizeof *b + (size_t)n * sizeof(void *);
+    return memcpy(malloc(bytes), b, bytes);
+}
+
+/* What an input that is missing is taken for: zeros, or the lowest of a range without zero. */
+static void *stand_in(const gradc_tensor *t)
+{
+    char *p = calloc(1, (size_t)t->bytes);
+    int zero = t->lo >= t->hi || (t->lo <= 0 && t->hi > 0);
+    for (int64_t i = 0; i < t->elems && !zero; i++)
+        if (t->dtype == GRADC_I64)
+            ((int64_t *)(void *)p)[i] = t->lo;
+        else
+            ((int32_t *)(void *)p)[i] = (int32_t)t->lo;
+    return p;
+}
+
+/* Eval of `given`, after a step in a block that was full of `pattern`, and then a step.
+ * gives: what eval gives in `seen`, and the step's loss. */
+static double eval_between(gradc_block *given, char pattern, gradc_block *seen)
+{
+    Block b = block_open((size_t)m->arena_bytes, 1);
+    memset(b.at, pattern, (size_t)m->arena_bytes);
+    void *g = init(&b, NULL);
+    expect(m->step(g, in, NULL) == GRADC_OK, "a step before eval");
+    char **before = all_tensors(g);
+    refused(g, m->eval(g, given, seen), GRADC_OK, "", "eval without an input");
+    only_skipped(g, before, 0, "eval without an input changes nothing that lasts");
+    free_tensors(before);
+    refused(g, m->step(g, in, out), GRADC_OK, "", "a step after that");
+    block_close(&b);
+    return loss_of(out);
+}
+
+/* Eval without the inputs that `given` lacks gives what it gives with their stand-ins, whatever
+ * was in the block. */
+static void eval_lacks(gradc_block *given, double next)
+{
+    gradc_block *whole = copied(given, m->n_inputs);
+    gradc_block *seen[3];
+    for (int k = 0; k < 3; k++)
+        seen[k] = values(m->outputs, m->n_outputs, 0);
+    for (int32_t i = 0; i < m->n_inputs; i++)
+        whole->data[i] = given->data[i] == NULL ? stand_in(&m->inputs[i]) : given->data[i];
+    for (int32_t k = 0; k < m->n_outputs; k++)
+        for (int run = 0; run < 3 && m->outputs[k].role != GRADC_OUTPUT; run++)
+            seen[run]->data[k] = NULL;
+    const double loss[] = {eval_between(whole, 0x55, seen[0]), eval_between(given, 0x55, seen[1]),
+                           eval_between(given, (char)0xaa, seen[2])};
+    for (int run = 0; run < 3; run++)
+        expect(loss[run] == next, "the next step is the same, whatever eval lacked");
+    for (int32_t k = 0; k < m->n_outputs; k++)
+        for (int run = 1; run < 3 && m->outputs[k].role == GRADC_OUTPUT; run++)
+            expect(memcmp(seen[0]->data[k], seen[run]->data[k], (size_t)m->outputs[k].bytes) == 0,
+                   "an input that is missing is zeros");
+}
+
 static void missing_inputs(void)
 {
     Block b = block_open((size_t)m->arena_bytes, 1);
     void *g = init(&b, NULL);
-    gradc_block *seen = calloc(1, sizeof *seen + (size_t)m->n_outputs * sizeof(void *));
-    gradc_block *none = calloc(1, sizeof *none + (size_t)m->n_inputs * sizeof(void *));
+    gradc_block *seen = copied(out, m->n_outputs), *given = copied(in, m->n_inputs);
     for (int32_t k = 0; k < m->n_outputs; k++)
-        seen->data[k] = m->outputs[k].role == GRADC_OUTPUT ? out->data[k] : NULL;
-    for (int32_t i = 0; i < m->n_inputs; i++) {
-        void *kept = in->data[i];
-        const char *name = m->inputs[i].name;
-        in->data[i] = NULL;
-        expect(m->eval(g, in, seen) == GRADC_OK, "eval without an input");
-        refused(g, m->eval(g, in, out), GRADC_BAD_ARGUMENT, name, "a loss without an input");
-        refused(g, m->grad(g, in, seen), GRADC_BAD_ARGUMENT, name, "gradients without an input");
-        in->data[i] = kept;
+        if (m->outputs[k].role != GRADC_OUTPUT)
+            seen->data[k] = NULL;
+    for (int step = 0; step < 2; step++)
+        expect(m->step(g, in, out) == GRADC_OK, "steps with no eval between them");
+    const double next = loss_of(out);
+    const int64_t most = m->batch_rows > 1 ? m->batch_rows : 1;
+    for (int64_t rows = 0; rows < most; rows += rows == 0 || most < 4 ? 1 : most - 2) {
+        given->rows = rows;
+        for (int32_t i = 0; i < m->n_inputs; i++) {
+            const char *name = m->inputs[i].name;
+            given->data[i] = NULL;
+            eval_lacks(given, next);
+            refused(g, m->eval(g, given, out), GRADC_BAD_ARGUMENT, name, "a loss without an input");
+            refused(g, m->grad(g, given, seen), GRADC_BAD_ARGUMENT, name,
+                    "gradients without an input");
+            refused(g, m->step(g, given, seen), GRADC_BAD_ARGUMENT, name,
+                    "a step without an input");
+            given->data[i] = in->data[i];
+        }
+        memset(given->data, 0, (size_t)m->n_inputs * sizeof(void *));
+        eval_lacks(given, next);
+        memcpy(given->data, in->data, (size_t)m->n_inputs * sizeof(void *));
     }
-    expect(m->eval(g, none, seen) == GRADC_OK, "eval without inputs");
     expect(m->step(g, in, out) == GRADC_OK, "a step after that");
-    free(seen);
-    free(none);
     block_close(&b);
 }
 

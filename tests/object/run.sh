@@ -42,7 +42,8 @@ source_of() {
 model() {
     name=$1
     shift
-    check "gradc build $name" "$gradc" build -q "$(source_of "$name")" "$@" -o "$work/$name.o"
+    check "gradc build $name" "$gradc" build -q --verify "$(source_of "$name")" "$@" \
+        -o "$work/$name.o"
 }
 
 # contract NAME [FLAG...]: tests/object/contract.c over it.
@@ -226,7 +227,14 @@ contract chargpt -DSAME_EVAL
 contract resnet8
 contract gpt2 -DSAME_EVAL
 contract wide
-for name in digits line fashion chargpt resnet8 gpt2 wide; do
+# Eval without inputs that have no copy, where what is planned lies close.
+for budget in "" "--budget min" "--budget light"; do
+    # shellcheck disable=SC2086  # two words
+    model lacking --chunk 64 $budget && contract lacking
+done
+model wide --budget min
+contract wide
+for name in digits line fashion chargpt resnet8 gpt2 wide lacking; do
     symbols "$name"
 done
 lines digits

@@ -30,7 +30,8 @@ run cuda-contract sh tests/cuda/host.sh build contract
 run cuda-sweep sh tests/cuda/host.sh build sweep
 run cuda-machine sh tests/cuda/host.sh build machine
 run cuda-train sh tests/cuda/host.sh build train light,min "$gpt" "$half" \
-    examples/digits.model:-D:batch=8:-D:hidden=16 tests/object/byrow.model tests/object/wide.model
+    examples/digits.model:-D:batch=8:-D:hidden=16 tests/object/byrow.model tests/object/wide.model \
+    tests/object/lacking.model
 run cuda-pictures sh tests/cuda/host.sh build train min examples/fashion.model:-D:batch=1 \
     examples/resnet8.model:-D:batch=1
 run cuda-gpu sh tests/gpu.sh --on-mock

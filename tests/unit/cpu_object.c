@@ -37,6 +37,7 @@ static void emit(Fixture *f, const char *name, const char *cpu, const char *trip
 {
     memset(f, 0, sizeof *f);
     ctx_init(&f->cx);
+    f->cx.verify = true;
     f->o = (TargetOptions){.cpu = cpu, .triple = triple, .threads_max = 4, .want_asm = true};
     const Caps *caps = target_cpu.caps(&f->cx, &f->o, &f->arena);
     ck_assert(caps != NULL);
