@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "../plan/report.h"
+#include "../target/facts.h"
 
 /* ---- codes and definitions ------------------------------------------------------ */
 
@@ -143,7 +144,8 @@ static void find_inputs(Explain *x)
                      .storage = "caller",
                      .offset = -1};
         for (int b = 0; b < p->buffer.n; b++)
-            if (p->buffer.at[b].input == i && p->buffer.at[b].role == ROLE_STAGING)
+            if (p->buffer.at[b].input == i && p->buffer.at[b].role == ROLE_STAGING &&
+                fact_live(p, b))
                 s.offset = p->buffer.at[b].offset;
         for (int e = 0; e < p->entry.n; e++) {
             Life l = {.entry = p->entry.at[e].name, .value = -1};

@@ -58,6 +58,9 @@ says 0 "x: gradient, f32[4,6], 96 bytes, $model:8
     from step * to step *, at byte *
     $after" "$model" x
 says 0 "unread: input, f32[4], 16 bytes, $model:3*entry step: no kernel reads it" "$model" unread
+says 0 "scale: input, f32, 4 bytes, tests/object/wide.model:9
+  the caller's memory
+  entry eval: " tests/object/wide.model scale
 says 0 "w: parameter, f32[6,6], 144 bytes, $model:4
   pinned at byte * of the block, because it lives between calls
   entry init: step * writes it
