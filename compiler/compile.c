@@ -119,6 +119,12 @@ static int room_for_scans(const Model *m, EntryKind e)
     return MAX_LOOP_DEPTH - (model_loops(m, e) > 1);
 }
 
+static int64_t wide_elems(const Options *o)
+{
+    const Target *t = o->target.target != NULL ? target_find(o->target.target) : NULL;
+    return t != NULL ? t->wide_elems : 0;
+}
+
 static bool keep_last_steps(int room, EntryKind e, int32_t share, Output *all)
 {
     KeptSteps steps;
@@ -150,7 +156,7 @@ static bool entry_graph(Ctx *cx, const Options *o, EntryKind e, bool primal_only
         return false;
     if (!loops_fit(g))
         return false;
-    if (chunk_rows(out, o->chunk_from, room)) /* wide values, some rows at a time */
+    if (chunk_rows(out, o->chunk_from, wide_elems(o), room)) /* wide values, some rows at a time */
         simplify(cx, g = *out);
     if (o->budget.kind != BUDGET_NONE && can_chunk_slices(g, FEW_SLICES, room))
         all->has_slices = true;

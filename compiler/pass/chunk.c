@@ -10,12 +10,19 @@
  *
  * Sums over rows (gradients of keys, values and weights; a mean) are then sums of the chunks' sums,
  * which is another order. So what is chunked follows from shapes alone, and is the same at every
- * budget. A budget cuts only along axes over which nothing is summed (batch, heads). */
+ * budget.
+ *
+ * Where each step of a scan is launches, and no cache holds a chunk (Target.wide_elems), chunks are
+ * as large as that: scores of all heads of all sequences, some rows of each, so that few steps fill
+ * the machine, and what a mask hides is left out still. A budget cuts only along axes over which
+ * nothing is summed (batch, heads). */
 #include "chunk.h"
 
 /* Chunks of fewer rows along the last axis are dear: each packs what all rows share. */
 enum { GOOD_ROWS = 64, FEW_ROWS = 16, MANY_ROWS = 256 };
 enum { WIDER = 6, FREE_DEPTH = 32, SLICE_FROM = 64, LOGITS_PART = 9, FEW_CHUNKS = 4 };
+/* Each chunk of logits reads all weights and adds to all of their gradient: few are enough. */
+enum { WIDE_LOGITS = 4, LOGITS_CHUNKS = 8 };
 /* What is computed again for each chunk is little beside what comes of it: scores and what they
  * weigh, but not layer after layer of a convolutional network. */
 enum { MOST_PRODUCTS = 2 };
@@ -293,6 +300,15 @@ static int64_t logits_elems(int64_t n, int64_t row, const Chunks *is)
     return rows * row > is->most ? rows * row : is->most;
 }
 
+/* ... where chunks are wide. A mask hides columns from chunks, not from a whole. */
+static int64_t wide_elems(const Region *v, const Chunks *is)
+{
+    int64_t all = elems(v->g, v->seed), few = all / FEW_CHUNKS;
+    if (!v->scores)
+        return all / WIDE_LOGITS > is->wide ? all / LOGITS_CHUNKS : 0;
+    return all <= is->wide / FEW_CHUNKS ? 0 : few < is->wide ? few : is->wide;
+}
+
 /* Elements of a chunk of the region with these axes, if it is large enough to be cut; or 0. */
 static int64_t chunk_elems(const Region *v, const int axis[], int n, const Chunks *is)
 {
@@ -304,15 +320,18 @@ static int64_t chunk_elems(const Region *v, const int axis[], int n, const Chunk
 }
 
 /* Fewest loops, then most rows: one axis if that is enough, else the first one alone, a row at
- * a time, and the body is chunked in turn. */
+ * a time, and the body is chunked in turn. Wide chunks of scores have rows that masks hide columns
+ * from, if those are enough. */
 static bool choose(Search *s, Region *v, const int axis[], int n, const Chunks *is)
 {
     int64_t all = elems(s->g, v->seed);
     int best = is->levels > 1 ? axis[0] : axis[n - 1];
-    for (int i = n - 1; i >= 0; i--) {
+    bool fits = false, by_rows = is->wide > 0 && v->scores;
+    for (int i = n - 1; i >= 0 && !(fits && by_rows); i--) {
         int64_t extent = dim(s->g, v->seed, axis[i]), rows = rows_of(extent, all, v->most);
         int64_t good = i < n - 1 || is->slices > 0 ? 1 : GOOD_ROWS;
-        if (rows >= good && rows * (all / extent) <= v->most)
+        fits = rows >= good && rows * (all / extent) <= v->most;
+        if (fits)
             best = axis[i];
     }
     if (!grow(s, v, best))
@@ -334,6 +353,8 @@ static bool is_seed(const Graph *g, Ref r, int64_t from)
 /* Elements of the least value that may be cut. */
 static int64_t least_seed(const Chunks *is)
 {
+    if (is->wide > 0)
+        return is->wide / FEW_CHUNKS;
     return is->scores_from > 0 && is->scores_from < is->from ? is->scores_from : is->from;
 }
 
@@ -355,6 +376,7 @@ static bool find_region(Search *s, Region *v, bool is_body, const Chunks *is)
         if (n == 0)
             continue;
         v->most = is_body           ? is->most
+                  : is->wide > 0    ? wide_elems(v, is)
                   : is->slices == 0 ? chunk_elems(v, axis, n, is)
                                     : elems(g, v->seed) / is->slices;
         if ((v->most > 0 || is->slices > 0) && choose(s, v, axis, n, is))
@@ -435,9 +457,11 @@ static bool chunk_all(Graph **g, const Chunks *is)
     return changed;
 }
 
-bool chunk_rows(Graph **g, int64_t from, int levels)
+bool chunk_rows(Graph **g, int64_t from, int64_t wide, int levels)
 {
     bool given = from >= 0;
+    if (!given && wide > 0)
+        return chunk_all(g, &(Chunks){.wide = wide, .fewest = FEW_ROWS, .levels = levels});
     from = given ? from : CHUNK_FROM;
     Chunks is = {.from = from, .most = from / CHUNKS_OF_LEAST, .levels = levels};
     is.scores_from = given ? 0 : CHUNK_SCORES_FROM;

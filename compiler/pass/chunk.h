@@ -19,6 +19,7 @@ typedef struct Chunks {
         slices; /* ... or, not 0: regions of any size, in so many slices, where no bit changes */
     int64_t fewest; /* rows of a chunk of logits, or those are left whole: a prime number of rows
                      * has no divisor, and weights pass through the caches once a chunk */
+    int64_t wide;   /* ... or, not 0: regions by their own size, into chunks of so many elements */
     int levels;     /* how deep scans may be nested */
 } Chunks;
 

@@ -56,6 +56,17 @@ done
 cmp -s "$text" "$scratch/again"
 verdict $? "the text is another one on standard output"
 
+# ---- launches of an entry: chunks are few and large -----------------------------------------
+gpt2=$(dirname "$0")/../../examples/gpt2.model
+GRADC_NVRTC='' "$gradc" show "$gpt2" -D batch=64 -D ctx=1024 --precision bf16 --kernels \
+    --target cuda --gpu h200 --json >"$scratch/out" &&
+    python3 - "$scratch/out" <<'PY'
+import json, sys
+k = json.load(open(sys.argv[1]))["kernels"]
+assert sum(x["calls"] for x in k) < 4000, sum(x["calls"] for x in k)
+PY
+verdict $? "GPT-2 at 64 by 1024 is not of few launches"
+
 # ---- show --kernels ------------------------------------------------------------------------
 # shows WORDS OPTIONS...: the table has a line of this form.
 shows() {

@@ -29,7 +29,7 @@ gpt=examples/chargpt.model:-D:layers=1:-D:width=32:-D:ctx=16:-D:batch=2:-D:heads
 run cuda-contract sh tests/cuda/host.sh build contract
 run cuda-sweep sh tests/cuda/host.sh build sweep
 run cuda-machine sh tests/cuda/host.sh build machine
-run cuda-train sh tests/cuda/host.sh build train light,min "$gpt" "$half" \
+run cuda-train sh tests/cuda/host.sh build train light,min "$gpt" "$gpt:--chunk:256" "$half" \
     examples/digits.model:-D:batch=8:-D:hidden=16 tests/object/byrow.model tests/object/wide.model \
     tests/object/lacking.model
 run cuda-pictures sh tests/cuda/host.sh build train min examples/fashion.model:-D:batch=1 \

@@ -5,6 +5,7 @@ enum {
     LOCAL_BYTES = 32 << 10, /* shared memory that LOCAL buffers of a kernel may take */
     PROLOGUE_INSTS = 12,
     EPILOGUE_INSTS = 64,
+    WIDE_ELEMS = 1 << 26, /* 128 MiB of halves: 50 us of memory and more, for launches of 2 us */
 };
 
 /* No scratch: shared memory is no part of the arena. */
@@ -54,4 +55,5 @@ static bool cuda_emit(Ctx *cx, const Program *p, const TargetOptions *o, Arena *
     return o->no_object || cu_object(cx, p, o, arena, images, out);
 }
 
-const Target target_cuda = {.name = "cuda", .caps = cuda_caps, .emit = cuda_emit};
+const Target target_cuda = {
+    .name = "cuda", .wide_elems = WIDE_ELEMS, .caps = cuda_caps, .emit = cuda_emit};
