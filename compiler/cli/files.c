@@ -231,7 +231,7 @@ int finish(Cli *c, bool ok)
     if (has_code(c->cx, E0990))
         return EXIT_INTERNAL;
     if (has_code(c->cx, E0703) || has_code(c->cx, E0704) || has_code(c->cx, E0706) ||
-        has_code(c->cx, E0707))
+        has_code(c->cx, E0707) || has_code(c->cx, E0708))
         return EXIT_NO_GPU;
     return is_memory(c->cx) ? EXIT_MEMORY : EXIT_INPUT;
 }

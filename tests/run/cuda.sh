@@ -56,7 +56,7 @@ done
 cmp -s "$text" "$scratch/again"
 verdict $? "the text is another one on standard output"
 
-# ---- launches of an entry: chunks are few and large -----------------------------------------
+# ---- launches of an entry: chunks are few and large, and a graph without an end is refused -----
 gpt2=$(dirname "$0")/../../examples/gpt2.model
 GRADC_NVRTC='' "$gradc" show "$gpt2" -D batch=64 -D ctx=1024 --precision bf16 --kernels \
     --target cuda --gpu h200 --json >"$scratch/out" &&
@@ -66,6 +66,11 @@ k = json.load(open(sys.argv[1]))["kernels"]
 assert sum(x["calls"] for x in k) < 4000, sum(x["calls"] for x in k)
 PY
 verdict $? "GPT-2 at 64 by 1024 is not of few launches"
+"$gradc" build -q "$gpt2" -D batch=64 -D ctx=1024 --chunk 100000 --target cuda -o "$object" \
+    2>"$scratch/err"
+[ $? -eq 5 ] && grep -q 'E0708.*more than 65536 launches' "$scratch/err" &&
+    grep -q 'larger or no --chunk' "$scratch/err" && [ ! -e "$object" ]
+verdict $? "a graph of too many launches: $(cat "$scratch/err")"
 
 # ---- show --kernels ------------------------------------------------------------------------
 # shows WORDS OPTIONS...: the table has a line of this form.
