@@ -4,6 +4,8 @@
 
 #include "cuda_state.h"
 
+enum { MOST_MAJOR = 999 };
+
 static int read_device(Gpu *u, int32_t device, gradc_error *e)
 {
     const Driver *d = &u->driver;
@@ -31,6 +33,12 @@ static int read_device(Gpu *u, int32_t device, gradc_error *e)
         return gr_fail(e, GRADC_NO_GPU, "device %d can't be asked: %s; driver for CUDA %d.%d",
                        (int)device, gr_driver_words(d, r, words, sizeof words), d->version / 1000,
                        d->version % 1000 / 10);
+    a->name[sizeof a->name - 1] = 0;
+    if (major < 1 || major > MOST_MAJOR || minor < 0 || minor > 9 || bytes > INT64_MAX)
+        return gr_fail(e, GRADC_NO_GPU,
+                       "device %d (%s) is of compute capability %d.%d, with %zu bytes: this is no "
+                       "driver of CUDA",
+                       (int)device, a->name, major, minor, bytes);
     a->device = device;
     a->arch = 10 * major + minor;
     a->memory_bytes = (int64_t)bytes;

@@ -24,10 +24,12 @@ enum {
     CU_INVALID_VALUE = 1,
     CU_OUT_OF_MEMORY = 2,
     CU_NO_DEVICE = 100,
+    CU_MISALIGNED = 716,
     CU_NO_BINARY = 209,
     CU_UNSUPPORTED_PTX = 222,
     CU_ATTRIBUTE_MAJOR = 75, /* of a device: its compute capability */
     CU_ATTRIBUTE_MINOR = 76,
+    CU_UNKNOWN = 999,
     CU_POINTER_MEMORY_TYPE = 2,
     CU_MEMORY_OF_DEVICE = 2,
     CU_STREAM_NON_BLOCKING = 1,

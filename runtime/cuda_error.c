@@ -1,5 +1,6 @@
 /* What failed, in words that name the driver, the device and what is needed. */
 #include <stdarg.h>
+#include <string.h>
 
 #include "cuda_state.h"
 
@@ -25,6 +26,16 @@ static int status_of(CuResult r)
     default:
         return GRADC_DEVICE;
     }
+}
+
+int gr_cuda_given(State *s, CuResult r, const void *gift, size_t size, const char *what)
+{
+    static const unsigned char nothing[sizeof(CuPointer)]; /* the largest */
+    if (r != CU_OK || memcmp(gift, nothing, size) != 0)
+        return gr_cuda_check(s, r, what);
+    char words[GR_CUDA_WORDS];
+    snprintf(words, sizeof words, "%.200s: it succeeded and gave nothing", what);
+    return gr_cuda_check(s, CU_UNKNOWN, words);
 }
 
 int gr_cuda_check(State *s, CuResult r, const char *what)

@@ -112,9 +112,9 @@ static int capture(State *s, const gradc_cuda_entry *e, const Stage *stage, CuGr
     status = stage != NULL ? launch_staged(s, e, stage) : gr_cuda_launch_all(s, e, s->own);
     CuResult ended = d->cuStreamEndCapture(s->own, &graph);
     if (status == GRADC_OK)
-        status = gr_cuda_check(s, ended, "cuStreamEndCapture");
+        status = gr_cuda_given(s, ended, &graph, sizeof graph, "cuStreamEndCapture");
     if (status == GRADC_OK)
-        status = CU(s, cuGraphInstantiateWithFlags, to, graph, 0);
+        status = CU_NEW(s, cuGraphInstantiateWithFlags, to, graph, 0);
     if (graph != NULL)
         d->cuGraphDestroy(graph);
     return status;

@@ -62,7 +62,7 @@ static int load_one(State *s, int32_t program)
     log[strcspn(log, "\n")] = 0;
     snprintf(what, sizeof what, "cuModuleLoadDataEx of %s_%d%s%s",
              x->kind == GRADC_CUDA_CUBIN ? "sm" : "compute", x->arch, log[0] != 0 ? ": " : "", log);
-    return gr_cuda_check(s, r, what);
+    return gr_cuda_given(s, r, &s->module[program], sizeof s->module[program], what);
 }
 
 static int find_functions(State *s)
@@ -73,7 +73,8 @@ static int find_functions(State *s)
         most = k->args > most ? k->args : most;
         if (k->blocks == 0 || k->program < 0)
             continue;
-        int status = CU(s, cuModuleGetFunction, &s->function[i], s->module[k->program], k->name);
+        int status =
+            CU_NEW(s, cuModuleGetFunction, &s->function[i], s->module[k->program], k->name);
         if (status != GRADC_OK)
             return status;
     }

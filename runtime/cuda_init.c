@@ -4,7 +4,7 @@
 
 #include "cuda_state.h"
 
-enum { STAGE_ALIGN = 64 };
+enum { STAGE_ALIGN = 64, DEVICE_ALIGN = 256 };
 
 /* ---- closing ----------------------------------------------------------------------------------
  */
@@ -96,8 +96,10 @@ static int allocate_device(State *s)
     if (status != GRADC_OK)
         return status;
     CuResult r = s->gpu->driver.cuMemAlloc_v2(&s->memory, (size_t)need);
+    if (r == CU_OK && s->memory % DEVICE_ALIGN != 0)
+        return gr_cuda_check(s, CU_MISALIGNED, "cuMemAlloc_v2");
     if (r != CU_OUT_OF_MEMORY)
-        return gr_cuda_check(s, r, "cuMemAlloc_v2");
+        return gr_cuda_given(s, r, &s->memory, sizeof s->memory, "cuMemAlloc_v2");
     int64_t missing = need - (int64_t)free_bytes, fits = (int64_t)free_bytes - behind;
     return gr_cuda_say(
         s->g, GRADC_MEMORY,
@@ -122,13 +124,14 @@ static int allocate_stages(State *s)
         s->at[i] = bytes - (int64_t)sizeof(Left);
         bytes += (m->inputs[i].bytes + STAGE_ALIGN - 1) / STAGE_ALIGN * STAGE_ALIGN;
     }
-    int status = CU(s, cuMemHostAlloc, &s->pinned, (size_t)(GR_STAGES * bytes), CU_HOST_PORTABLE);
+    int status =
+        CU_NEW(s, cuMemHostAlloc, &s->pinned, (size_t)(GR_STAGES * bytes), CU_HOST_PORTABLE);
     if (status != GRADC_OK)
         return status;
     memset(s->pinned, 0, (size_t)(GR_STAGES * bytes));
     for (int k = 0; k < GR_STAGES && status == GRADC_OK; k++) {
         s->stage[k].left = (Left *)(void *)((char *)s->pinned + k * bytes);
-        status = CU(s, cuEventCreate, &s->stage[k].done, CU_EVENT_NO_TIMING);
+        status = CU_NEW(s, cuEventCreate, &s->stage[k].done, CU_EVENT_NO_TIMING);
     }
     return status;
 }
@@ -170,7 +173,7 @@ static int make_in_context(State *s, uint64_t seed)
     if (status == GRADC_OK)
         status = allocate_stages(s);
     if (status == GRADC_OK)
-        status = CU(s, cuStreamCreate, &s->own, CU_STREAM_NON_BLOCKING);
+        status = CU_NEW(s, cuStreamCreate, &s->own, CU_STREAM_NON_BLOCKING);
     s->stream = s->gpu->stream != NULL ? s->gpu->stream : s->own;
     if (status == GRADC_OK)
         status = begin_values(s, seed);
@@ -182,7 +185,7 @@ static int make_in_context(State *s, uint64_t seed)
 static int make(State *s, uint64_t seed)
 {
     CuContext old;
-    int status = CU(s, cuDevicePrimaryCtxRetain, &s->context, s->gpu->device);
+    int status = CU_NEW(s, cuDevicePrimaryCtxRetain, &s->context, s->gpu->device);
     if (status == GRADC_OK)
         status = CU(s, cuCtxPushCurrent_v2, s->context);
     if (status != GRADC_OK)

@@ -75,6 +75,12 @@ int gr_cuda_say(gradc_cuda_handle *g, int status, const char *format, ...)
 /* `what` has failed: the sentence names it, the driver, the device and what is needed.
  * gives: GRADC_MEMORY, GRADC_NO_GPU or GRADC_DEVICE; GRADC_OK if r is CU_OK. */
 int gr_cuda_check(State *s, CuResult r, const char *what);
+/* ... which is to give a pointer or handle: a driver that says so, and gives none, is not trusted.
+ * It is looked for at `gift` after the call, so that arguments may be evaluated in any order. */
+int gr_cuda_given(State *s, CuResult r, const void *gift, size_t size, const char *what);
+/* *to is NULL before. */
+#define CU_NEW(s, function, to, ...)                                                               \
+    gr_cuda_given((s), (s)->gpu->driver.function((to), __VA_ARGS__), (to), sizeof *(to), #function)
 #define CU(s, function, ...) gr_cuda_check((s), (s)->gpu->driver.function(__VA_ARGS__), #function)
 
 /* ---- cuda_image.c: modules ---- */

@@ -3,6 +3,7 @@
  *
  *   host contract               results are those of the object for CPUs; what is refused
  *   host sweep CODE [FROM]      the N-th call of the driver fails with CODE, for each N
+ *   host hollow                 the N-th call succeeds and gives nothing, for each N
  *   host replay N               two handles take N queued steps each: the same bits
  *   host open                   prints what gradc_cuda_open, or init, says; status 0 if both
  * succeed
@@ -446,6 +447,49 @@ static bool gives_back(const char *call)
            strstr(call, "Release") != NULL;
 }
 
+/* The call is to give something without which nothing goes on. `attributes`: how many have been
+ * asked for; the second one is the minor version, of which 0 is one. */
+static bool must_give(const char *call, int *attributes)
+{
+    static const char *const gives[] = {
+        "Retain",      "Alloc",      "ModuleGetF", "Load",       "StreamCreate",
+        "Instantiate", "EndCapture", "EventC",     "GetVersion", "GetCount",
+    };
+    if (strstr(call, "DeviceGetAttribute") != NULL)
+        return ++*attributes == 1;
+    for (size_t i = 0; i < sizeof gives / sizeof *gives; i++)
+        if (strstr(call, gives[i]) != NULL)
+            return true;
+    return false;
+}
+
+/* Each call that is to give something gives nothing, and says that it has. */
+static void hollow(void)
+{
+    Mock m = open_mock();
+    gradc_cuda *gpu = NULL;
+    char text[1000];
+    int attributes = 0;
+    m.fail(0, 0);
+    EXPECT(live(&gpu, text, sizeof text) == GRADC_OK);
+    gradc_cuda_close(gpu);
+    long all = m.calls();
+    for (long n = 1; n <= all; n++) {
+        m.fail(n, 0);
+        int status = live(&gpu, text, sizeof text);
+        gradc_cuda_close(gpu);
+        bool told = must_give(m.failed(), &attributes);
+        if ((status != GRADC_OK) != told || (told && text[0] == 0))
+            printf("%s gave nothing: status %d: %s\n", m.failed(), status, text);
+        EXPECT((status != GRADC_OK) == told && (!told || text[0] != 0));
+    }
+    EXPECT(attributes == 2);
+    m.fail(0, 0);
+    EXPECT(live(&gpu, text, sizeof text) == GRADC_OK);
+    gradc_cuda_close(gpu);
+    dlclose(m.library);
+}
+
 static void sweep(long code)
 {
     Mock m = open_mock();
@@ -528,6 +572,8 @@ int main(int argc, char **argv)
         return try_open();
     if (argc == 2 && strcmp(argv[1], "contract") == 0)
         contract();
+    else if (argc == 2 && strcmp(argv[1], "hollow") == 0)
+        hollow();
     else if (argc == 3 && strcmp(argv[1], "sweep") == 0)
         sweep(atol(argv[2]));
     else if (argc == 3 && strcmp(argv[1], "replay") == 0)

@@ -203,6 +203,7 @@ sweep() {
     for code in 2 100 700 999; do
         counted "$work/host" sweep "$code"
     done
+    counted "$work/host" hollow
 }
 
 # train_one SET: with and without budgets, which change no bit.

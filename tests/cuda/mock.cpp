@@ -3,7 +3,8 @@
  *
  *   GRADC_MOCK_KERNELS   that library
  *   GRADC_MOCK_FAIL      N:CODE, the N-th call fails with this code; codes from 700 on lose the
- *                        context: all that follows fails, until nobody holds it any more
+ *                        context: all that follows fails, until nobody holds it any more. With 0 it
+ *                        succeeds and gives nothing
  *   GRADC_MOCK_DEVICES, _DRIVER, _ARCH, _MEMORY    how many, CUDA version (13000), 90, bytes
  *
  * It is stricter than a driver. What is queued runs when something waits for it, and no earlier;
@@ -21,6 +22,7 @@
 #include <dlfcn.h>
 #include <functional>
 #include <map>
+#include <mutex>
 #include <set>
 #include <string>
 #include <sys/mman.h>
@@ -70,7 +72,8 @@ static bool started;
 static long n_calls, fail_at, fail_code = OUT_OF_MEMORY;
 static const char *failed = ""; /* the call that was made to fail */
 static int retained, lost;
-static bool context_current;
+static thread_local bool context_current;
+static std::recursive_mutex door; /* threads come in one after the other */
 static std::map<Pointer, size_t> memory, pinned;
 static std::set<Stream *> streams;
 static std::set<Event *> events;
@@ -126,10 +129,23 @@ static Result begin(const char *what, bool in_context)
 }
 
 #define BEGIN(in_context)                                                                          \
+    std::lock_guard<std::recursive_mutex> inside(door);                                            \
     if (Result r = begin(__func__, in_context))                                                    \
     return r
+/* What is to give something: it gives nothing, and succeeds, where it is to fail with 0. */
+#define BEGIN_GIFT(in_context)                                                                     \
+    BEGIN(in_context);                                                                             \
+    if (is_hollow())                                                                               \
+    return OK
 /* What gives something back does so even where it fails. */
-#define BEGIN_RELEASE() Result released = begin(__func__, true)
+#define BEGIN_RELEASE()                                                                            \
+    std::lock_guard<std::recursive_mutex> inside(door);                                            \
+    Result released = begin(__func__, true)
+
+static bool is_hollow()
+{
+    return n_calls == fail_at && fail_code == OK;
+}
 
 template <class T> static T *known(const std::set<T *> &all, T *x, const char *what)
 {
@@ -322,7 +338,7 @@ Result cuInit(unsigned flags)
 
 Result cuDriverGetVersion(int *version)
 {
-    BEGIN(false);
+    BEGIN_GIFT(false);
     *version = (int)setting("GRADC_MOCK_DRIVER", 13000);
     return OK;
 }
@@ -348,7 +364,7 @@ static Result need_start(const char *what)
 
 Result cuDeviceGetCount(int *n)
 {
-    BEGIN(false);
+    BEGIN_GIFT(false);
     *n = (int)setting("GRADC_MOCK_DEVICES", 1);
     return need_start(__func__);
 }
@@ -368,7 +384,7 @@ static void must_be_a_device(int d, const char *what)
 
 Result cuDeviceGetName(char *name, int room, int d)
 {
-    BEGIN(false);
+    BEGIN_GIFT(false);
     must_be_a_device(d, __func__);
     snprintf(name, (size_t)room, "Mock %ld", setting("GRADC_MOCK_ARCH", 90));
     return OK;
@@ -376,7 +392,7 @@ Result cuDeviceGetName(char *name, int room, int d)
 
 Result cuDeviceGetAttribute(int *value, int attribute, int d)
 {
-    BEGIN(false);
+    BEGIN_GIFT(false);
     must_be_a_device(d, __func__);
     long arch = setting("GRADC_MOCK_ARCH", 90);
     *value = (int)(attribute == 75 ? arch / 10 : attribute == 76 ? arch % 10 : 0);
@@ -385,7 +401,7 @@ Result cuDeviceGetAttribute(int *value, int attribute, int d)
 
 Result cuDeviceTotalMem_v2(size_t *bytes, int d)
 {
-    BEGIN(false);
+    BEGIN_GIFT(false);
     must_be_a_device(d, __func__);
     *bytes = (size_t)setting("GRADC_MOCK_MEMORY", 1L << 32);
     return OK;
@@ -395,7 +411,7 @@ Result cuDeviceTotalMem_v2(size_t *bytes, int d)
 
 Result cuDevicePrimaryCtxRetain(void **c, int d)
 {
-    BEGIN(false);
+    BEGIN_GIFT(false);
     must_be_a_device(d, __func__);
     if (lost != 0)
         return lost;
@@ -417,6 +433,7 @@ static void must_be_empty()
 
 Result cuDevicePrimaryCtxRelease_v2(int d)
 {
+    std::lock_guard<std::recursive_mutex> inside(door);
     Result r = begin(__func__, false);
     must_be_a_device(d, __func__);
     if (retained <= 0)
@@ -441,6 +458,7 @@ Result cuCtxPushCurrent_v2(void *c)
 
 Result cuCtxPopCurrent_v2(void **c)
 {
+    std::lock_guard<std::recursive_mutex> inside(door);
     if (!context_current)
         misuse("%s: none is current", __func__);
     context_current = false;
@@ -452,7 +470,7 @@ Result cuCtxPopCurrent_v2(void **c)
 
 Result cuMemGetInfo_v2(size_t *free_bytes, size_t *total)
 {
-    BEGIN(true);
+    BEGIN_GIFT(true);
     *total = (size_t)setting("GRADC_MOCK_MEMORY", 1L << 32);
     *free_bytes = *total - device_bytes;
     return OK;
@@ -460,7 +478,7 @@ Result cuMemGetInfo_v2(size_t *free_bytes, size_t *total)
 
 Result cuMemAlloc_v2(Pointer *p, size_t n)
 {
-    BEGIN(true);
+    BEGIN_GIFT(true);
     if (n == 0 || device_bytes + n > (size_t)setting("GRADC_MOCK_MEMORY", 1L << 32))
         return n == 0 ? INVALID_VALUE : OUT_OF_MEMORY;
     void *at = map_guarded(n);
@@ -489,7 +507,7 @@ Result cuMemFree_v2(Pointer p)
 
 Result cuMemHostAlloc(void **p, size_t n, unsigned)
 {
-    BEGIN(true);
+    BEGIN_GIFT(true);
     if (posix_memalign(p, 64, n) != 0)
         return OUT_OF_MEMORY;
     memset(*p, 0xff, n);
@@ -510,7 +528,7 @@ Result cuMemFreeHost(void *p)
 
 Result cuPointerGetAttribute(void *value, int attribute, Pointer p)
 {
-    BEGIN(true);
+    BEGIN_GIFT(true);
     if (attribute != 2)
         misuse("%s: attribute %d", __func__, attribute);
     bool device = within(memory, p, 1);
@@ -586,7 +604,7 @@ Result cuMemsetD32Async(Pointer to, unsigned x, size_t n, Stream *s)
 
 Result cuModuleLoadDataEx(Module **m, const void *image, unsigned n, int *option, void **value)
 {
-    BEGIN(true);
+    BEGIN_GIFT(true);
     const char *at = (const char *)image;
     bool elf = memcmp(at, "\177ELF", 4) == 0;
     Result r = elf ? OK : check_ptx(at, n, option, value);
@@ -611,7 +629,7 @@ Result cuModuleUnload(Module *m)
 
 Result cuModuleGetFunction(Function **f, Module *m, const char *name)
 {
-    BEGIN(true);
+    BEGIN_GIFT(true);
     known(modules, m, __func__);
     if (m->image.find(name) == std::string::npos)
         return NOT_FOUND;
@@ -660,7 +678,7 @@ Result cuLaunchKernel(Function *f, unsigned gx, unsigned gy, unsigned gz, unsign
 
 Result cuStreamCreate(Stream **s, unsigned)
 {
-    BEGIN(true);
+    BEGIN_GIFT(true);
     streams.insert(*s = new Stream);
     return OK;
 }
@@ -701,7 +719,7 @@ Result cuStreamEndCapture(Stream *s, Graph **g)
     if (s->capture == nullptr)
         misuse("%s: nothing is captured", __func__);
     *g = nullptr;
-    if (released == OK)
+    if (released == OK && !is_hollow())
         graphs.insert(*g = s->capture);
     else
         delete s->capture;
@@ -711,7 +729,7 @@ Result cuStreamEndCapture(Stream *s, Graph **g)
 
 Result cuGraphInstantiateWithFlags(Graph **e, Graph *g, unsigned long long)
 {
-    BEGIN(true);
+    BEGIN_GIFT(true);
     known(graphs, g, __func__);
     executables.insert(*e = new Graph(*g));
     return OK;
@@ -747,7 +765,7 @@ Result cuGraphExecDestroy(Graph *e)
 
 Result cuEventCreate(Event **e, unsigned)
 {
-    BEGIN(true);
+    BEGIN_GIFT(true);
     events.insert(*e = new Event);
     return OK;
 }
