@@ -755,9 +755,18 @@ Result cuGraphDestroy(Graph *g)
     return released;
 }
 
+/* Who gives back what queued work uses has waited for it, unless it can't run any more. */
+static void must_be_idle(const char *what)
+{
+    for (Stream *s : streams)
+        if (lost == 0 && !s->queue.empty())
+            misuse("%s: work is queued", what);
+}
+
 Result cuGraphExecDestroy(Graph *e)
 {
     BEGIN_RELEASE();
+    must_be_idle(__func__);
     executables.erase(known(executables, e, __func__));
     delete e;
     return released;
