@@ -110,10 +110,12 @@ void gradc_cuda_close(gradc_cuda *gpu)
 
 void gradc_cuda_use(const gradc_cuda *gpu, gradc_options *o)
 {
-    o->cuda = gpu;
+    if (o != NULL)
+        o->cuda = gpu;
 }
 
 void gradc_cuda_about(const gradc_cuda *gpu, gradc_cuda_device *about)
 {
-    *about = ((const Gpu *)(const void *)gpu)->about;
+    if (about != NULL)
+        *about = gpu != NULL ? ((const Gpu *)(const void *)gpu)->about : (gradc_cuda_device){0};
 }

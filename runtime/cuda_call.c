@@ -13,6 +13,10 @@ int gr_cuda_enter(void *g, State **s)
     if (!atomic_compare_exchange_strong((_Atomic int32_t *)&h->busy, &free_now, 1))
         return GRADC_BAD_STATE;
     *s = h->state;
+    if (*s == NULL) { /* another thread has closed it meanwhile */
+        atomic_store((_Atomic int32_t *)&h->busy, 0);
+        return GRADC_BAD_STATE;
+    }
     if ((*s)->lost) { /* the text is that of the first failure */
         int status = (*s)->lost_status;
         atomic_store((_Atomic int32_t *)&h->busy, 0);

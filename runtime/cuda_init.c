@@ -76,6 +76,10 @@ int gr_cuda_close(void *g)
     if (!atomic_compare_exchange_strong((_Atomic int32_t *)&h->busy, &free_now, 1))
         return GRADC_BAD_STATE;
     State *s = h->state;
+    if (s == NULL) { /* another thread was faster */
+        atomic_store((_Atomic int32_t *)&h->busy, 0);
+        return GRADC_BAD_STATE;
+    }
     int status = s->lost ? GRADC_OK : settle_all(s);
     if (status == GRADC_OK && !s->lost)
         gr_cuda_say(h, GRADC_OK, "the handle of %s has been closed", s->p->ident);
@@ -167,6 +171,12 @@ static int begin_values(State *s, uint64_t seed)
     return status == GRADC_OK ? CU(s, cuStreamSynchronize, s->stream) : status;
 }
 
+static int refuse_tables(State *s)
+{
+    return gr_cuda_say(s->g, GRADC_BAD_ABI, "%s has tables of version %d, and libgradc %s knows %d",
+                       s->p->ident, s->p->tables, GRADC_VERSION, GRADC_CUDA_TABLES);
+}
+
 static int make_in_context(State *s, uint64_t seed)
 {
     int status = gr_cuda_load(s);
@@ -211,7 +221,7 @@ int gr_cuda_init(const gradc_cuda *c, const gradc_cuda_program *p, void *block,
     s->gpu = (const Gpu *)(const void *)c;
     s->p = p;
     s->g = h;
-    int status = p->tables == GRADC_CUDA_TABLES ? make(s, o->seed) : GRADC_BAD_ABI;
+    int status = p->tables == GRADC_CUDA_TABLES ? make(s, o->seed) : refuse_tables(s);
     if (status != GRADC_OK) {
         release(s);
         return status;

@@ -205,7 +205,7 @@ typedef struct gradc_cuda_options {
 GRADC_API int gradc_cuda_open(const gradc_cuda_options *options, gradc_cuda **out, gradc_error *e);
 GRADC_API void gradc_cuda_close(gradc_cuda *gpu); /* NULL is allowed */
 
-/* Sets `cuda` of `o`. NULL gpu: none. */
+/* Sets `cuda` of `o`. NULL gpu: none; NULL o: nothing happens. */
 GRADC_API void gradc_cuda_use(const gradc_cuda *gpu, gradc_options *o);
 
 typedef struct gradc_cuda_device {
@@ -215,6 +215,7 @@ typedef struct gradc_cuda_device {
     int64_t memory_bytes;
     char name[128];
 } gradc_cuda_device;
+/* NULL gpu: all zero. */
 GRADC_API void gradc_cuda_about(const gradc_cuda *gpu, gradc_cuda_device *about);
 
 /* ------------------------------------------------------------------------------------------------

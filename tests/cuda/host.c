@@ -10,6 +10,7 @@
  *
  * It is linked with digits.o and digits.cuda.o of examples/digits.model. */
 #include <dlfcn.h>
+#include <pthread.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -19,6 +20,7 @@
 #define HIDDEN 8
 #endif
 
+#include "cuda_abi.h"
 #include "digits.cuda.h"
 #include "digits.h"
 #include "gradc.h"
@@ -180,6 +182,55 @@ static void check_steps(const Mock *m, const gradc_cuda *gpu)
     EXPECT(digits_cuda_close(g) == GRADC_BAD_STATE);
     EXPECT(digits_cuda_wait(g, NULL) == GRADC_BAD_STATE);
     EXPECT(strstr(digits_cuda_error(g), "closed") != NULL);
+    /* two threads that close at once: the second one has passed the object's own look */
+    EXPECT(gpu->close(g) == GRADC_BAD_STATE && gpu->wait(g, NULL) == GRADC_BAD_STATE);
+    EXPECT(gpu->close(g) == GRADC_BAD_STATE); /* ... and is not taken for busy */
+}
+
+/* Two threads, each with a handle of its own. */
+static void *train_apart(void *gpu)
+{
+    Block b;
+    digits_cuda *g;
+    bool same = init(&b, gpu, &g) == GRADC_OK;
+    for (int s = 0; s < STEPS && same; s++) {
+        float loss = 0;
+        digits_cuda_inputs in = inputs(s);
+        same = digits_cuda_step(g, &in, &loss) == GRADC_OK && loss == cpu_loss[s];
+    }
+    return same && digits_cuda_close(g) == GRADC_OK ? gpu : NULL;
+}
+
+static void check_threads(gradc_cuda *gpu)
+{
+    pthread_t thread[2];
+    void *right;
+    for (int t = 0; t < 2; t++)
+        EXPECT(pthread_create(&thread[t], NULL, train_apart, gpu) == 0);
+    for (int t = 0; t < 2; t++)
+        EXPECT(pthread_join(thread[t], &right) == 0 && right == gpu);
+}
+
+/* An object whose tables this library does not know, whatever the object itself has found. */
+static void check_tables(const gradc_cuda *gpu)
+{
+    static gradc_cuda_handle h;
+    gradc_cuda_program other = {.tables = GRADC_CUDA_TABLES + 1, .ident = "other_cuda"};
+    gradc_options o = options(gpu);
+    EXPECT(gpu->init(gpu, &other, &h, &o) == GRADC_BAD_ABI && h.state == NULL);
+    EXPECT(strstr(h.text, "other_cuda has tables of version") != NULL);
+}
+
+static void check_nothing(const gradc_cuda *gpu)
+{
+    gradc_cuda_device about;
+    gradc_cuda_use(gpu, NULL);
+    gradc_cuda_about(gpu, NULL);
+    gradc_cuda_about(gpu, &about);
+    EXPECT(about.arch == 90 && about.devices == 1);
+    gradc_cuda_about(NULL, &about);
+    EXPECT(about.arch == 0 && about.name[0] == 0);
+    gradc_cuda_close(NULL);
 }
 
 /* Steps that nobody waits for, whose inputs change as soon as they are queued. */
@@ -370,6 +421,9 @@ static void contract(void)
     check_steps(&m, gpu);
     check_queue(&m, gpu);
     check_device(&m, gpu);
+    check_threads(gpu);
+    check_tables(gpu);
+    check_nothing(gpu);
     check_init(gpu);
     EXPECT(init(&b, gpu, &g) == GRADC_OK);
     check_arguments(g);
