@@ -157,6 +157,8 @@ typedef struct Caps {
     bool bf16_pairs;        /* contractions of bf16 go in pairs: KContract.pairs */
     int32_t prologue_insts; /* longest pointwise chain worth fusing into a contraction's operand */
     int32_t epilogue_insts;
+    int64_t few_results; /* fewer of a reduction leave the machine idle: one of several axes is then
+                          * several kernels, where that changes no bit; 0: never */
     int64_t (*lane_scratch)(const void *options, const Kernel *k); /* bytes of one lane */
     const void *options;
 } Caps;

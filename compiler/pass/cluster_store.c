@@ -212,12 +212,31 @@ static bool ends_epilogue(Build *b, Ref r)
     return !goes_on && elem_bytes(g, r) <= b->fresh[r];
 }
 
+/* What the reductions of one op, of which r is the last, go through. */
+static int64_t walked_elems(const Build *b, Ref r)
+{
+    Ref x = arg(b->g, r, 0);
+    while (op_of(b->g, x) == op_of(b->g, r) && b->reads[x] == 1)
+        x = arg(b->g, x, 0);
+    return type_elems(type_of(b->g, x));
+}
+
+/* A reduction of some results, of which another one makes few: in two kernels both of them are
+ * shared by more threads. That is no other value where the order of the operands is free. */
+static bool in_two(const Build *b, Ref r)
+{
+    const Graph *g = b->g;
+    int64_t few = b->c->caps->few_results, last = type_elems(type_of(g, b->reader[r]));
+    return last < few && type_elems(type_of(g, r)) / FEW_OF >= last && walked_elems(b, r) >= few &&
+           !dtype_is_float(type_of(g, r)->dtype);
+}
+
 /* A reduction that another one of the same op goes on with: one walk, one accumulator. */
 static bool walks_on(const Build *b, Ref r)
 {
     const Graph *g = b->g;
     return optab[op_of(g, r)]->kind == OP_REDUCE && b->reads[r] == 1 && b->reader[r] != NONE &&
-           op_of(g, b->reader[r]) == op_of(g, r) && !b->forced[r];
+           op_of(g, b->reader[r]) == op_of(g, r) && !b->forced[r] && !in_two(b, r);
 }
 
 /* Several contractions read r, and nothing else reads an operand of its size that is in

@@ -64,8 +64,20 @@ GRADC_NVRTC='' "$gradc" show "$gpt2" -D batch=64 -D ctx=1024 --precision bf16 --
 import json, sys
 k = json.load(open(sys.argv[1]))["kernels"]
 assert sum(x["calls"] for x in k) < 4000, sum(x["calls"] for x in k)
+# One walk over the 154 MB of the embedding's gradient is no kernel of one block.
+assert all(x["blocks"] > 1 or x["bytes_read"] < 1e6 for x in k), k
 PY
 verdict $? "GPT-2 at 64 by 1024 is not of few launches"
+for model in fashion resnet8; do
+    GRADC_NVRTC='' "$gradc" show "$(dirname "$gpt2")/$model.model" --kernels --target cuda \
+        --gpu h200 --json >"$scratch/out" &&
+        python3 - "$scratch/out" <<'PY'
+import json, sys
+k = [x for x in json.load(open(sys.argv[1]))["kernels"] if "all" in x["kernel"]]
+assert k and all(x["blocks"] > 1 or x["bytes_read"] < 1e4 for x in k), k
+PY
+    verdict $? "$model: all elements of a parameter are looked at by one block"
+done
 "$gradc" build -q "$gpt2" -D batch=64 -D ctx=1024 --chunk 100000 --target cuda -o "$object" \
     2>"$scratch/err"
 [ $? -eq 5 ] && grep -q 'E0708.*more than 65536 launches' "$scratch/err" &&

@@ -8,6 +8,7 @@ enum {
     MOST_LAUNCHES = 1 << 16, /* 2 us each: 0.13 s and more of nothing else; and there are up to
                               * nine graphs of a handle, which take host memory by the node */
     TOO_MANY = 1 << 30,
+    FEW_RESULTS = 1024,   /* of 16 threads each */
     WIDE_ELEMS = 1 << 26, /* 128 MiB of halves: 50 us of memory and more, for launches of 2 us */
 };
 
@@ -27,6 +28,7 @@ static const Caps *cuda_caps(Ctx *cx, const TargetOptions *o, Arena *arena)
     *c = (Caps){.local_bytes = LOCAL_BYTES,
                 .prologue_insts = PROLOGUE_INSTS,
                 .epilogue_insts = EPILOGUE_INSTS,
+                .few_results = FEW_RESULTS,
                 .lane_scratch = lane_scratch};
     return c;
 }
