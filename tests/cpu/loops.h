@@ -281,6 +281,9 @@ static inline void add_shapes(Arena *arena, Kernels *s)
         add_kernel(arena, s, cumulative(arena, m, n));
         add_kernel(arena, s, nested(arena, m, n));
     }
+    /* items that take long, in small blocks of the target cuda */
+    add_kernel(arena, s, column_sums(arena, F32, 300, 600, false, KI_ADD));
+    add_kernel(arena, s, column_sums(arena, F32, 5000, 5, true, KI_ADD));
 }
 
 static inline void add_types(Arena *arena, Kernels *s)

@@ -64,8 +64,10 @@ GRADC_NVRTC='' "$gradc" show "$gpt2" -D batch=64 -D ctx=1024 --precision bf16 --
 import json, sys
 k = json.load(open(sys.argv[1]))["kernels"]
 assert sum(x["calls"] for x in k) < 4000, sum(x["calls"] for x in k)
-# One walk over the 154 MB of the embedding's gradient is no kernel of one block.
-assert all(x["blocks"] > 1 or x["bytes_read"] < 1e6 for x in k), k
+# Nothing large is read by a few blocks: neither sums over 65536 rows of 768, nor one walk over all
+# of the embedding.
+few = [x for x in k if x["blocks"] < 24 and x["bytes_read"] > 1e7 and "scatter" not in x["kernel"]]
+assert not few, few
 PY
 verdict $? "GPT-2 at 64 by 1024 is not of few launches"
 for model in fashion resnet8; do
@@ -74,7 +76,8 @@ for model in fashion resnet8; do
         python3 - "$scratch/out" <<'PY'
 import json, sys
 k = [x for x in json.load(open(sys.argv[1]))["kernels"] if "all" in x["kernel"]]
-assert k and all(x["blocks"] > 1 or x["bytes_read"] < 1e4 for x in k), k
+few = [x for x in k if x["blocks"] == 1 and x["bytes_read"] > 1e4]
+assert k and not few, few
 PY
     verdict $? "$model: all elements of a parameter are looked at by one block"
 done

@@ -8,6 +8,9 @@ enum {
     BLOCK_TEAM = 256,        /* the largest team */
     SHARED_BYTES = 48 << 10, /* of a block, without asking for more */
     FEW_TURNS = 8,           /* a loop so short is not worth a team */
+    LONG_TURNS = 256,        /* an item so long is worth a multiprocessor that has nothing to do */
+    MANY_BLOCKS = 256,       /* as many as leave none of those */
+    WARP = 32,
 };
 
 bool cu_is_loop(const Kernel *k, Val v)
@@ -198,12 +201,43 @@ static bool locals_fit(const Kernel *k)
     return local_bytes(k) <= SHARED_BYTES;
 }
 
+static int64_t extent_of(const LoopPlan *p, Val loop)
+{
+    int64_t n = inst(p, loop)->imm.i;
+    return n > 0 ? n : 1;
+}
+
+/* Whether a thread of an item turns in its loops for long. */
+static bool is_long(const LoopPlan *p)
+{
+    Val from, to;
+    int64_t turns = 1, most = (int64_t)LONG_TURNS * p->team;
+    body(p, &from, &to);
+    for (Val v = from; v < to && turns < most; v++)
+        if (cu_is_loop(p->k, v))
+            turns *= extent_of(p, v);
+        else if (inst(p, v)->op == KI_END)
+            turns /= extent_of(p, (Val)inst(p, v)->aux);
+    return turns >= most;
+}
+
+/* A block runs on one multiprocessor: few items that take long are put into small blocks. */
+static void spread(LoopPlan *p)
+{
+    int32_t least = p->team < WARP ? WARP / p->team : 1;
+    if (!is_long(p))
+        return;
+    while (p->teams > least && p->items <= (int64_t)p->teams / 2 * MANY_BLOCKS)
+        p->teams /= 2;
+}
+
 static void choose_blocks(LoopPlan *p)
 {
     p->teams = p->team == 1 ? POINT_THREADS : p->team < 32 ? TEAM_THREADS / p->team : 1;
     p->local_bytes = p->team == 1 ? 0 : local_bytes(p->k);
     while (p->teams > 1 && p->teams * p->local_bytes > SHARED_BYTES)
         p->teams /= 2;
+    spread(p);
     if (p->teams > p->items)
         p->teams = p->items > 0 ? (int32_t)p->items : 1;
     p->threads = p->teams * p->team;
