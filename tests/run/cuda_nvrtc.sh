@@ -56,6 +56,21 @@ check "two cubins and PTX" [ "$(ls d.ptx d.*.cubin)" = "$(printf '%s\n' d.ptx d.
 check "PTX of all programs, of the newest" [ "$(grep -c '^.target sm_121' d.ptx)" -eq 3 ]
 mkdir want && cp d.ptx d.*.cubin want
 
+# ---- a grid that is too large ----------------------------------------------------------------
+cat >vast.model <<'END'
+model vast {
+    input x : f32[1048576, 1048576]
+    param w : f32[1] = ones
+    output y = x * 2.0
+    loss mean(x) * sum(w)
+}
+END
+"$gradc" build --target cuda --arch sm_90 --entry eval --no-cache vast.model -o vast.o 2>said
+status=$?
+[ "$status" -eq 5 ] && [ ! -e vast.o ] && [ "$(grep -c E0708 said)" -eq 1 ] &&
+    grep -q 'would need 4294967296 blocks, and 2147483647 can be' said
+verdict $? "a grid of too many blocks: status $status: $(cat said)"
+
 # ---- which library --------------------------------------------------------------------------
 fails 5 E0703 GRADC_NVRTC=
 fails 5 E0703 GRADC_NVRTC="$scratch/none.so"
@@ -83,7 +98,7 @@ for call in GetProgramLogSize GetProgramLog; do # nobody needs what it says of a
     FAKE_FAIL=nvrtc$call:3 compiles --no-cache && cmp -s d.ptx want/d.ptx
     verdict $? "nvrtc$call: $(cat said)"
 done
-fails 5 "13.9 does not compile k0_const to k13_sum_div for sm_80" FAKE_FAIL=nvrtcCompileProgram:6
+fails 5 "13.9 does not compile k0_const to k14_argmax for sm_80" FAKE_FAIL=nvrtcCompileProgram:6
 for words in 'error: first of all' 'error: then' '4 errors'; do
     grep -q "$words" said
     verdict $? "\`$words\` of the log is not shown: $(cat said)"
