@@ -241,7 +241,7 @@ DEVICE float cos_f32(float x)
 DEVICE float exp_f32(float x)
 {
     const float v3 = 89.0f < x ? 89.0f : x;
-    const float v5 = -104.5f > v3 ? -104.5f : v3;
+    const float v5 = -120.0f > v3 ? -120.0f : v3;
     const float v8 = fmaf(v5, 0.7213475f, 12582912.0f);
     const int v10 = __float_as_int(v8);
     const int v11 = shift_left(v10, 23);
@@ -401,21 +401,22 @@ k4_reduce_max_sum(const float *b0, float *b1, float *b2)
         acc14 = acc14 + v18;
     }
     const float v21 = team_fold<Add, 16>(members, acc14);
-    float acc22 = 0.0f;
+    const float v23 = 1.0f / v21;
+    float acc24 = 0.0f;
     __syncwarp(members);
     for (int l = thread; l < 24; l += 16) {
-        const float v24 = b0[24 * i + l];
-        const float v25 = v24 - v13;
-        const float v26 = exp_f32(v25);
-        const float v27 = v26 / v21;
-        const float v28 = v27 * v27;
-        acc22 = acc22 + v28;
-        b2[24 * i + l] = v27;
+        const float v26 = b0[24 * i + l];
+        const float v27 = v26 - v13;
+        const float v28 = exp_f32(v27);
+        const float v29 = v28 * v23;
+        const float v30 = v29 * v29;
+        acc24 = acc24 + v30;
+        b2[24 * i + l] = v29;
     }
-    const float v32 = team_fold<Add, 16>(members, acc22);
+    const float v34 = team_fold<Add, 16>(members, acc24);
     __syncwarp(members);
     if (thread == 0)
-        b1[i] = v32;
+        b1[i] = v34;
 }
 
 #line 7 "rows.model"
@@ -479,47 +480,46 @@ k6_reduce_max_sum(const i64 *b0, const float *b1, float *b2, float *b3, float *b
         acc20 = acc20 + v24;
     }
     const float v27 = team_fold<Add, 16>(members, acc20);
-    float acc28 = 0.0f;
+    const float v28 = 1.0f / v27;
+    float acc29 = 0.0f;
     for (int l = thread; l < 24; l += 16) {
-        const float v30 = b1[24 * i + l];
-        const float v31 = v30 - v19;
-        const float v32 = exp_f32(v31);
-        const float v33 = v32 / v27;
-        const float v34 = v33 * v33;
-        acc28 = acc28 + v34;
+        const float v31 = b1[24 * i + l];
+        const float v32 = v31 - v19;
+        const float v33 = exp_f32(v32);
+        const float v34 = v33 * v28;
+        const float v35 = v34 * v34;
+        acc29 = acc29 + v35;
     }
-    const float v37 = team_fold<Add, 16>(members, acc28);
-    const i64 v38 = (i64)(i);
-    const bool v39 = v38 < v1;
-    const float v41 = v39 ? v6 : 0.0f;
-    float acc42 = 0.0f;
+    const float v38 = team_fold<Add, 16>(members, acc29);
+    const i64 v39 = (i64)(i);
+    const bool v40 = v39 < v1;
+    const float v42 = v40 ? v6 : 0.0f;
+    float acc43 = 0.0f;
     for (int m = thread; m < 24; m += 16) {
-        const float v44 = b1[24 * i + m];
-        const float v45 = v44 - v19;
-        const float v46 = exp_f32(v45);
-        const float v47 = v46 / v27;
-        const float v48 = v41 * v47;
-        const float v49 = v48 + v48;
-        const float v50 = v49 / v27;
-        const float v51 = -(v50);
-        const float v52 = v51 * v47;
-        acc42 = acc42 + v52;
+        const float v45 = b1[24 * i + m];
+        const float v46 = v45 - v19;
+        const float v47 = exp_f32(v46);
+        const float v48 = v47 * v28;
+        const float v49 = v42 * v48;
+        const float v50 = v49 + v49;
+        const float v51 = v50 * v47;
+        acc43 = acc43 + v51;
     }
-    const float v55 = team_fold<Add, 16>(members, acc42);
+    const float v54 = team_fold<Add, 16>(members, acc43);
     __syncwarp(members);
     if (thread == 0)
         b2[i] = v27;
     if (thread == 0)
-        b3[i] = v37;
+        b3[i] = v38;
     if (thread == 0)
-        b4[i] = v55;
+        b4[i] = v54;
     for (int n = thread; n < 24; n += 16) {
-        const float v60 = b1[24 * i + n];
-        const float v61 = v60 - v19;
-        const float v62 = exp_f32(v61);
-        b5[24 * i + n] = v62;
-        const float v64 = v62 / v27;
-        b6[24 * i + n] = v64;
+        const float v59 = b1[24 * i + n];
+        const float v60 = v59 - v19;
+        const float v61 = exp_f32(v60);
+        b5[24 * i + n] = v61;
+        const float v63 = v61 * v28;
+        b6[24 * i + n] = v63;
     }
 }
 
@@ -564,12 +564,16 @@ k7_contract(const float *b0, const i64 *b1, const float *b2, const float *b3, co
                 const float v16 = v14 * v15;
                 const float v17 = v16 + v16;
                 const float v18 = b3[k];
-                const float v19 = v17 / v18;
-                const float v20 = b4[k];
-                const float v21 = v19 + v20;
-                const float v22 = b5[j + 24 * k];
-                const float v23 = v21 * v22;
-                right[depth][at] = v23;
+                const float v19 = 1.0f / v18;
+                const float v20 = v17 * v19;
+                const float v21 = b4[k];
+                const float v22 = v21 / v18;
+                const float v23 = -(v22);
+                const float v24 = v23 * v19;
+                const float v25 = v20 + v24;
+                const float v26 = b5[j + 24 * k];
+                const float v27 = v25 * v26;
+                right[depth][at] = v27;
             }
         }
         __syncthreads();
@@ -592,8 +596,8 @@ k7_contract(const float *b0, const i64 *b1, const float *b2, const float *b3, co
                 continue;
             const int i = m_at;
             const int j = n_at;
-            const float v24 = chain[row][col];
-            b6[24 * i + j] = v24;
+            const float v28 = chain[row][col];
+            b6[24 * i + j] = v28;
         }
     }
 }
@@ -673,16 +677,16 @@ entry init, 6144 bytes:
 
 entry eval, 6784 bytes:
   k3_contract<<<1, 256>>>(x + 0, w at 1280, contract.3 at 6144)
-  k4_reduce_max_sum<<<1, 96>>>(contract.3 at 6144, sum.14 at 6720, y at 6144)
-  k5_sum_div<<<1, 1>>>(gradc.rows at 1216, sum.14 at 6720, loss at 6720)
+  k4_reduce_max_sum<<<1, 96>>>(contract.3 at 6144, sum.17 at 6720, y at 6144)
+  k5_sum_div<<<1, 1>>>(gradc.rows at 1216, sum.17 at 6720, loss at 6720)
 
 entry step, 11328 bytes:
   k3_contract<<<1, 256>>>(x + 0, w at 1280, contract.3 at 6784)
-  k6_reduce_max_sum<<<1, 96>>>(gradc.rows at 1216, contract.3 at 6784, sum.8 at 7360, sum.13 at 6720, sum.36 at 7424, exp.7 at 6784, y at 6144)
-  k5_sum_div<<<1, 1>>>(gradc.rows at 1216, sum.13 at 6720, loss at 6720)
-  k7_contract<<<2, 256>>>(x + 0, gradc.rows at 1216, y at 6144, sum.8 at 7360, sum.36 at 7424, exp.7 at 6784, contract.40 at 7488)
-  k8_all_add<<<1, 16>>>(loss at 6720, contract.40 at 7488, finite at 6784, gradc.skipped at 1152, gradc.skipped at 1152)
+  k6_reduce_max_sum<<<1, 96>>>(gradc.rows at 1216, contract.3 at 6784, sum.8 at 7360, sum.16 at 6720, sum.37 at 7424, exp.7 at 6784, y at 6144)
+  k5_sum_div<<<1, 1>>>(gradc.rows at 1216, sum.16 at 6720, loss at 6720)
+  k7_contract<<<2, 256>>>(x + 0, gradc.rows at 1216, y at 6144, sum.8 at 7360, sum.37 at 7424, exp.7 at 6784, contract.44 at 7488)
+  k8_all_add<<<1, 16>>>(loss at 6720, contract.44 at 7488, finite at 6784, gradc.skipped at 1152, gradc.skipped at 1152)
   guarded:
-    k9_sub<<<4, 256>>>(lr at 5120, w at 1280, contract.40 at 7488, w at 1280, finite at 6784)
+    k9_sub<<<4, 256>>>(lr at 5120, w at 1280, contract.44 at 7488, w at 1280, finite at 6784)
     k10_add<<<1, 1>>>(gradc.step at 1088, gradc.step at 1088, finite at 6784)
 */
