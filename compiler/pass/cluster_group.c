@@ -344,17 +344,62 @@ static int find_host(Build *b, Ref r)
     return best;
 }
 
+static bool same_shape(const Graph *g, Ref x, Ref y)
+{
+    return is_prefix(type_of(g, x), type_of(g, y)) && is_prefix(type_of(g, y), type_of(g, x));
+}
+
+/* A new value of each element of a slot, which nothing else reads but perhaps one more such. */
+static bool is_update(const Build *b, Ref r)
+{
+    if (!b->assigned[r] || b->alone[r] || optab[op_of(b->g, r)]->kind == OP_REDUCE)
+        return false;
+    if (!b->c->stored[r])
+        return true;
+    Ref x = b->uses[r] == 2 ? b->reader[r] : NONE; /* the slot, and the reader */
+    while (x != NONE && !b->assigned[x])
+        x = b->uses[x] == 1 ? b->reader[x] : NONE;
+    return x != NONE && same_shape(b->g, x, r);
+}
+
+/* Another update of as many elements that reads what r reads: the moments of a parameter and the
+ * parameter itself are made of one pass over its gradient. Or -1. */
+static int find_sibling(Build *b, Ref r)
+{
+    if (!is_update(b, r) || trace_of(b, r)->trouble != FINE)
+        return -1;
+    for (int j = 0; j < b->leaf[r].n; j++) {
+        Ref l = b->leaf[r].at[j];
+        int i = type_elems(type_of(b->g, l)) == type_elems(type_of(b->g, r)) ? b->update[l] : -1;
+        const Group *gr = i < 0 ? NULL : &b->c->group.at[i];
+        if (gr != NULL && gr->kind == GROUP_LOOP && gr->guarded == b->guarded[r] &&
+            !has_reduce(b->g, gr) && same_shape(b->g, gr->main, r) && !makes_cycle(b, r, i))
+            return i;
+    }
+    return -1;
+}
+
+static void note_update(Build *b, Ref r)
+{
+    if (is_update(b, r))
+        for (int j = 0; j < b->leaf[r].n; j++)
+            b->update[b->leaf[r].at[j]] = b->c->group_of[r];
+}
+
 static void place_node(Build *b, Ref r, int32_t slot)
 {
     OpKind kind = optab[op_of(b->g, r)]->kind;
     int host = -1;
     if (kind != OP_CONTRACT && kind != OP_OPAQUE && kind != OP_SCAN && !b->alone[r])
         host = find_host(b, r);
+    if (host < 0)
+        host = find_sibling(b, r);
     if (host >= 0)
         join(b, r, slot, host);
     else
         b->c->group_of[r] = new_group(b, r, slot);
     note_node(b, r, b->c->group_of[r]);
+    note_update(b, r);
 }
 
 /* Slots that node r is the new value of. */
@@ -379,7 +424,7 @@ void make_groups(Build *b)
     Clusters *c = b->c;
     int32_t *seen = NEW_ARRAY(c->arena, int32_t, g->node.n);
     for (Ref r = 1; r < (Ref)g->node.n; r++)
-        c->group_of[r] = -1;
+        c->group_of[r] = b->update[r] = -1;
     for (Ref r = 1; r < (Ref)g->node.n; r++) {
         bool scan = optab[op_of(g, r)]->kind == OP_SCAN;
         if (!c->stored[r] && !scan && !b->assigned[r])
@@ -430,11 +475,21 @@ static bool *read_outside(Build *b)
     return outside;
 }
 
-/* A value of a row, or one that a contraction has in its registers. */
+static bool goes_to_slot(const Group *gr, Ref r)
+{
+    for (int i = 0; i < gr->out.n; i++)
+        if (gr->out.at[i].ref == r && gr->out.at[i].slot >= 0)
+            return true;
+    return false;
+}
+
+/* A value of a row, one that a contraction has in its registers, or one that is in its slot. */
 static bool may_be_private(const Graph *g, const Group *gr, const GroupOut *o)
 {
     if (o->slot >= 0 || gr->kind == GROUP_SCAN || gr->kind == GROUP_OPAQUE)
         return false;
+    if (gr->kind == GROUP_LOOP && !has_reduce(g, gr) && goes_to_slot(gr, o->ref))
+        return true;
     bool inner = type_elems(type_of(g, o->ref)) < type_elems(type_of(g, gr->main));
     return inner || gr->kind == GROUP_CONTRACT || has_reduce(g, gr);
 }

@@ -2,6 +2,7 @@
 #ifndef GRADC_TESTS_CPU_CONTRACTIONS_H
 #define GRADC_TESTS_CPU_CONTRACTIONS_H
 
+#include <check.h>
 #include "cpu/fill.h"
 #include "cpu/shapes.h"
 
