@@ -109,6 +109,7 @@ typedef struct Ctx {
     Diag *dummy;      /* what callers fill in when there are too many */
     bool json;        /* diagnostics as JSON lines */
     bool color;       /* SGR sequences; only on a terminal */
+    bool flush;       /* constants are folded as objects that flush denormals compute */
     bool verify;      /* inspect() verifies every stage */
     const char *dump; /* inspect() prints the stage of this name ("all": every stage) */
     FILE *dump_to;    /* default stdout */

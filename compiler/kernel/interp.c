@@ -88,6 +88,8 @@ void interp_ops(Machine *m, int32_t from, int32_t to, int n)
             break;
         default:
             interp_alu(o, c->reg, n);
+            if (c->flush && o->op == KI_BITCAST)
+                interp_flush((DType)o->dtype, &c->reg[o->r], n);
             if (c->tan != NULL)
                 interp_tangent(o, c->reg, c->tan, n);
             break;

@@ -77,6 +77,7 @@ typedef struct Fill {
 typedef struct KCode {
     const Kernel *k; /* as decoded: expanded in K_EXACT */
     KMode mode;
+    bool flush; /* K_EXACT: denormals.h */
     Arena *arena;
     VEC(Op) op;
     VEC(Access) access;
@@ -116,6 +117,7 @@ int32_t interp_philox(uint64_t key, uint64_t lo, uint64_t hi);
 void interp_tangent(const Op *o, const Reg *r, Reg *t, int n);
 /* interp_mem.c */
 void interp_load(Machine *m, const Op *o, int n);
+void interp_flush(DType t, Reg *r, int n); /* n lanes of a register, in K_EXACT */
 void interp_store(Machine *m, const Op *o, int n);
 void interp_affine(const Affine *x, const Reg *r, int n, int64_t *to);
 /* interp_acc.c */

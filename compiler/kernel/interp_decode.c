@@ -2,6 +2,7 @@
  * innermost loops, affine expressions split by what changes along a strip. */
 #include <assert.h>
 #include <string.h>
+#include "denormals.h"
 #include "interp.h"
 
 typedef struct Decoder {
@@ -291,11 +292,12 @@ static void fill_constants(KCode *c)
         Reg *r = &c->reg[c->fill.at[i].reg];
         const KInst *k = &c->fill.at[i].inst;
         RegType type = interp_type(c->mode, (DType)k->dtype);
+        const double x = c->flush ? flush_const((DType)k->dtype, k->imm.f) : k->imm.f;
         for (int l = 0; l < STRIP; l++) {
             if (type == TF)
-                r->f[l] = (float)k->imm.f;
+                r->f[l] = (float)x;
             else if (type == TD)
-                r->d[l] = k->imm.f;
+                r->d[l] = x;
             else
                 r->i[l] = k->imm.i;
         }
@@ -306,6 +308,7 @@ KCode *kcode_new(const Kernel *k, KMode mode, Arena *arena)
 {
     KCode *c = NEW(arena, KCode);
     *c = (KCode){.mode = mode, .arena = arena, .n_regs = 1, .reg_sum = -1};
+    c->flush = mode == K_EXACT && denormals_flushed();
     c->k = k = mode == K_EXACT ? kernel_expand(arena, k) : k;
     c->reg_of = NEW_ARRAY(arena, int32_t, k->inst.n);
     Decoder d = {.c = c, .k = k, .varying_role = -1};

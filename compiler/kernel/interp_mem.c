@@ -1,6 +1,7 @@
 /* Loads and stores of the interpreter: addresses, bounds, element formats. */
 #include <assert.h>
 #include <string.h>
+#include "denormals.h"
 #include "interp.h"
 
 /* A lane whose access fails its bounds. */
@@ -158,7 +159,7 @@ static size_t elem_size(const Access *a, const KCode *c)
     return c->mode == K_EXACT && a->dtype == F32 ? sizeof(float) : sizeof(double);
 }
 
-void interp_load(Machine *m, const Op *o, int n)
+static void load(Machine *m, const Op *o, int n)
 {
     KCode *c = m->code;
     const Access *a = &c->access.at[o->aux];
@@ -175,6 +176,22 @@ void interp_load(Machine *m, const Op *o, int n)
         fill(a, c->mode, at, &c->reg[o->r], n);
     if (c->mode == K_DUAL && dtype_is_float(a->dtype))
         load_tangent(m->mem[a->buf].tangent, at, &c->tan[o->r], n);
+}
+
+void interp_flush(DType t, Reg *r, int n)
+{
+    for (int l = 0; l < n && (t == F32 || t == BF16); l++)
+        r->f[l] = flush_f32(r->f[l]);
+    for (int l = 0; l < n && t == F64; l++)
+        r->d[l] = flush_f64(r->d[l]);
+}
+
+void interp_load(Machine *m, const Op *o, int n)
+{
+    KCode *c = m->code;
+    load(m, o, n);
+    if (c->flush)
+        interp_flush(c->access.at[o->aux].dtype, &c->reg[o->r], n);
 }
 
 void interp_store(Machine *m, const Op *o, int n)

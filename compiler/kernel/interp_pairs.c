@@ -5,31 +5,20 @@
  * first, and that a result is tiny or not after rounding, is measured (tests/unit/kernel_pairs.c).
  */
 #include <math.h>
-#include <string.h>
+#include "denormals.h"
 #include "interp.h"
 #if defined(__x86_64__) && defined(__GNUC__)
 #include <immintrin.h>
 #endif
-
-static float no_denormal(float x)
-{
-    uint32_t u;
-    memcpy(&u, &x, sizeof u);
-    if ((u & 0x7f800000) != 0)
-        return x;
-    u &= 0x80000000;
-    memcpy(&x, &u, sizeof x);
-    return x;
-}
 
 /* A product of halves is exact in f64. Its sum with c may not be, but then it is far from LEAST:
  * all below it round, in 24 bits, to less than 2^-126. */
 static float fmz(float a, float b, float c)
 {
     const double LEAST = 0x1p-126 - 0x1p-151;
-    a = no_denormal(a);
-    b = no_denormal(b);
-    c = no_denormal(c);
+    a = flush_f32(a);
+    b = flush_f32(b);
+    c = flush_f32(c);
     double exact = (double)a * b + c;
     if (exact != 0 && fabs(exact) < LEAST)
         return copysignf(0, exact < 0 ? -1.0F : 1.0F);

@@ -1,6 +1,7 @@
 /* The judge: runs the entries of a Program with the interpreter. */
 #include <assert.h>
 #include <string.h>
+#include "denormals.h"
 #include "interp.h"
 #include "program.h"
 
@@ -417,6 +418,8 @@ int judge_run(Judge *j, const char *entry, const void *const *in, int64_t rows)
     j->valid = rows;
     place_inputs(j, in, rows);
     place_rows(j, rows);
+    uint32_t mode = denormals_begin(j->p->flush && j->mode == K_EXACT);
     run_calls(j, e->call, e->n_calls, 0);
+    denormals_end(mode);
     return RUN_OK;
 }

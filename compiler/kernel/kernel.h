@@ -288,7 +288,8 @@ Kernel *kernel_expand(Arena *arena, const Kernel *k);
 
 /* K_WIDE   floats in double, MATH by the C library: the judge of accuracy.
  * K_EXACT  each instruction rounded to its dtype, MATH expanded: the judge of
- *          bits; CPU objects equal it.
+ *          bits; CPU objects equal it. Between denormals_begin(true) and
+ *          denormals_end() it is that of objects which flush denormals.
  * K_DUAL   as K_WIDE, and each float carries a tangent: forward mode by about
  *          30 scalar rules, the independent judge of every vjp. */
 typedef enum KMode { K_WIDE, K_EXACT, K_DUAL } KMode;

@@ -140,6 +140,7 @@ typedef struct Program {
     int64_t accumulate;   /* batches of a step */
     DType precision;      /* what f32 values that can be are stored as */
     double loss_scale;    /* of F16 */
+    bool flush;           /* denormals are flushed: denormals.h */
     int64_t batch_rows;   /* of a batch, which may be taken as micro-batches */
     int32_t threads_max;
     int64_t lanes_offset; /* where lane scratch begins; lane i at + i * lane_bytes */

@@ -2,6 +2,7 @@
  * interpreter: the same bits as at run time. */
 #include <math.h>
 #include <string.h>
+#include "../kernel/denormals.h"
 #include "elem.h"
 #include "pass.h"
 
@@ -101,7 +102,9 @@ static void *evaluate(Ctx *cx, const Graph *g, Ref n)
         memcpy(mem[i].data, data->data, (size_t)data->n);
     }
     mem[out].data = arena_alloc(a, (size_t)type_bytes(t));
+    uint32_t mode = denormals_begin(cx->flush);
     kernel_run(k, K_EXACT, mem, a);
+    denormals_end(mode);
     return mem[out].data;
 }
 
