@@ -6,6 +6,7 @@
 
 #include <string.h>
 
+#include "kernel/denormals.h"
 #include "pass/lower.h"
 #include "pass/pass.h"
 
@@ -209,11 +210,22 @@ bool compile_has_entry(const Options *o, const Model *m, EntryKind e)
     return o->entry[e] || (e == ENTRY_GRAD && o->entry[ENTRY_STEP] && !model_trains(m));
 }
 
+/* Constants are folded as objects compute. */
+static bool begin_numerics(Ctx *cx, const TargetOptions *o)
+{
+    cx->flush = o->flush;
+    if (!o->flush || denormals_can_flush())
+        return true;
+    Diag *d = diag_error(cx, E0709, NO_SPAN, "no constants can be folded with denormals flushed");
+    diag_help(cx, d, "that takes an x86-64 processor with fma, whatever the object is for");
+    return false;
+}
+
 bool compile_graphs(Ctx *cx, int32_t source, const Options *o, bool primal_only, Output *out)
 {
     static const EntryKind order[] = {ENTRY_EVAL, ENTRY_GRAD, ENTRY_STEP, ENTRY_INIT};
     Ast *ast = parse(cx, source); /* .model text -> tree              */
-    if (ast == NULL)
+    if (ast == NULL || !begin_numerics(cx, &o->target))
         return false;
     dump_tree(cx, ast);
     out->form = o->form;
@@ -252,7 +264,7 @@ bool compile_again(Ctx *cx, const Options *o, Output *out)
     return compile_program(cx, o, out);
 }
 
-static Program *new_program(const Output *out)
+static Program *new_program(const Options *o, const Output *out)
 {
     Program *p = NEW(out->arena, Program);
     p->arena = out->arena;
@@ -262,6 +274,7 @@ static Program *new_program(const Output *out)
     p->accumulate = model_accumulate(out->model);
     p->precision = model_precision(out->model).type;
     p->loss_scale = model_precision(out->model).loss_scale;
+    p->flush = o->target.flush;
     p->batch_rows = model_batch(out->model);
     model_hash(out->model, p->hash);
     return p;
@@ -293,7 +306,7 @@ bool compile_program(Ctx *cx, const Options *o, Output *out)
     const Caps *all = target == NULL ? NULL : target->caps(cx, &o->target, out->arena);
     if (all == NULL)
         return false;
-    Program *p = out->program = new_program(out);
+    Program *p = out->program = new_program(o, out);
     Caps *caps = NEW(out->arena, Caps);
     *caps = *all;
     caps->bf16_pairs = all->bf16_pairs && p->precision == BF16; /* they flush what is denormal */
@@ -319,6 +332,7 @@ bool compile_program(Ctx *cx, const Options *o, Output *out)
         out->plan[e]->may_offload = o->offload;
         out->plan[e]->light = o->budget.kind == BUDGET_LIGHT;
         out->plan[e]->remade = out->is_light[e];
+        out->plan[e]->flush = o->target.flush;
         out->plan[e]->beside = o->beside[e];
     }
     bool changed = false;

@@ -96,6 +96,10 @@ int read_options(Cli *c)
     o->precision = cli_value(c, OPT_PRECISION, NULL);
     if (o->precision != NULL && !precision_find(o->precision, &known))
         return usage_error(c, "--precision takes f32, bf16 and f16, not `%s`", o->precision);
+    const char *denormals = cli_value(c, OPT_DENORMALS, "keep");
+    o->target.flush = strcmp(denormals, "flush") == 0;
+    if (!o->target.flush && strcmp(denormals, "keep") != 0)
+        return usage_error(c, "--denormals takes keep and flush, not `%s`", denormals);
     if (target_find(o->target.target) == NULL)
         return usage_error(c, "there is no target `%s`; this gradc has: cpu, cuda",
                            o->target.target);

@@ -11,8 +11,9 @@ static const char *target_of(const Cli *c)
 {
     Arena *a = &c->cx->perm;
     const char *cpu = c->options.target.cpu;
-    return arena_printf(a, "%s:%s", c->options.target.target,
-                        strcmp(cpu, "native") == 0 ? cpu_host_name(a) : cpu);
+    return arena_printf(a, "%s:%s%s", c->options.target.target,
+                        strcmp(cpu, "native") == 0 ? cpu_host_name(a) : cpu,
+                        c->options.target.flush ? ", denormals flushed" : "");
 }
 
 static void make_key(const Text *text, char key[TIMING_KEY + 1])

@@ -152,6 +152,7 @@ typedef struct Plan {
     bool may_offload;    /* within a budget, whatever the model says */
     bool light;          /* ... no contraction or scan runs again */
     bool pairs;          /* sums of bf16 go in pairs: a class of numerics of its own */
+    bool flush;          /* denormals are flushed: a class of numerics of its own */
     bool remade;         /* elementwise values are computed again in the reverse pass */
     PlanBudget budget;
     const CostModel *cost; /* NULL: cost_time */

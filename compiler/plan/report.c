@@ -408,6 +408,8 @@ void plan_print(const Ctx *cx, const Plan *p, bool schedule, Text *to)
     if (p->pairs)
         text_add(to,
                  "sums of bf16 are those of dot products, in pairs: numerics `fma, bf16 pairs`\n");
+    if (p->flush)
+        text_add(to, "denormals are flushed, as the class of numerics in the header says\n");
     const char *offloaded = offload_text(p, a);
     if (offloaded != NULL)
         text_add(to, "%s\n", offloaded);

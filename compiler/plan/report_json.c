@@ -247,6 +247,8 @@ static void put_head(const Plan *p, Text *to)
         text_add(to, ",\n  \"light\": true,\n  \"remade\": %s", p->remade ? "true" : "false");
     if (p->pairs)
         text_add(to, ",\n  \"pairs\": true");
+    if (p->flush)
+        text_add(to, ",\n  \"denormals\": \"flush\"");
     if (p->guard_loss > 0) {
         text_add(to, ",\n  ");
         put_int(to, "guard_loss_peak", p->guard_loss);

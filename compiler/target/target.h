@@ -16,6 +16,7 @@ typedef struct TargetOptions {
     const char *target;  /* "cpu", "cuda" */
     const char *cpu;     /* "native" (default), "baseline", a level (x86-64-v3) or a CPU's name */
     const char *triple;  /* x86_64 or aarch64; ELF, Mach-O or COFF; default: this machine */
+    bool flush;          /* denormals are zeros; x86-64 only: kernel/denormals.h */
     int32_t threads_max; /* default 8; lanes that the object's scratch has room for */
     bool want_ir;        /* LLVM IR as text, into ObjectFile.ir */
     bool want_asm;       /* assembly as text, into ObjectFile.assembly */

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "cpu/fill.h"
+#include "kernel/denormals.h"
 #include "target/cpu/object.h"
 
 typedef void (*KernelCode)(void **bufs, void *scratch, int64_t begin, int64_t end);
@@ -135,11 +136,15 @@ static inline void check_filled(const TargetOptions *o, Kernel **k, int n, Fill 
         KMem mem[64];
         for (int b = 0; b < k[i]->buf.n; b++)
             mem[b] = (KMem){judge.at[b], NULL};
+        uint32_t mode = denormals_begin(o->flush); /* of a call, it is the entry's business */
         kernel_run(k[i], K_EXACT, mem, &cx.scratch);
+        denormals_end(mode);
         static const int64_t pieces[] = {1, 2, 3, 8};
         for (int p = 0; p < 4; p++) {
             Buffers m = memory_filled(k[i], 7 + (uint64_t)i, fill);
+            mode = denormals_begin(o->flush);
             run_code(code, k[i], &fn[i], &m, pieces[p]);
+            denormals_end(mode);
             ck_assert_msg(margins_kept(&m), "%s writes beside a buffer", k[i]->name);
             for (int b = 0; b < k[i]->buf.n; b++) {
                 if (k[i]->buf.at[b].mode == K_LOCAL)

@@ -6,6 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 #include "cpu/wide.h"
+#include "kernel/denormals.h"
 
 typedef struct Fixture {
     Ctx cx;
@@ -33,12 +34,12 @@ static void rename_all(Program *p)
     memset(p->hash, '"', 3);
 }
 
-static void emit(Fixture *f, const char *name, const char *cpu, const char *triple)
+static void emit_for(Fixture *f, const char *name, const TargetOptions *o)
 {
     memset(f, 0, sizeof *f);
     ctx_init(&f->cx);
     f->cx.verify = true;
-    f->o = (TargetOptions){.cpu = cpu, .triple = triple, .threads_max = 4, .want_asm = true};
+    f->o = *o;
     const Caps *caps = target_cpu.caps(&f->cx, &f->o, &f->arena);
     ck_assert(caps != NULL);
     f->tiny = tiny_program(&f->arena, name, caps);
@@ -50,6 +51,12 @@ static void emit(Fixture *f, const char *name, const char *cpu, const char *trip
     ck_assert(ok);
 }
 
+static void emit(Fixture *f, const char *name, const char *cpu, const char *triple)
+{
+    TargetOptions o = {.cpu = cpu, .triple = triple, .threads_max = 4, .want_asm = true};
+    emit_for(f, name, &o);
+}
+
 static int init(Fixture *f, const gradc_options *o)
 {
     size_t bytes = (size_t)f->model->arena_bytes;
@@ -59,13 +66,19 @@ static int init(Fixture *f, const gradc_options *o)
     return f->model->init(f->block, bytes, o, &f->g);
 }
 
-static void set_up(Fixture *f)
+static void set_up_for(Fixture *f, bool flush)
 {
-    emit(f, "tiny", "native", NULL);
+    TargetOptions o = {.cpu = "native", .threads_max = 4, .flush = flush};
+    emit_for(f, "tiny", &o);
     f->loaded = cpu_load(&f->cx, &f->object, "tiny");
     ck_assert(f->loaded != NULL);
     f->model = loaded_model(f->loaded);
     ck_assert_int_eq(init(f, NULL), GRADC_OK);
+}
+
+static void set_up(Fixture *f)
+{
+    set_up_for(f, false);
 }
 
 static void tear_down(Fixture *f)
@@ -308,10 +321,10 @@ END_TEST
 
 #if defined(__x86_64__)
 /* The caller's floating-point mode neither matters nor changes. */
-START_TEST(floating_point_mode)
+START_TEST(floating_point_mode) /* _i: of an object that flushes denormals, too */
 {
     Fixture f;
-    set_up(&f);
+    set_up_for(&f, _i == 1);
     float loss[2];
     for (int i = 0; i < 2; i++) {
         unsigned mode = i == 0 ? 0x1f80 : 0xffc0 | 0x8000, after = 0; /* toward zero, FTZ, DAZ */
@@ -347,13 +360,19 @@ static void strange_for(void *context, int64_t count, gradc_body body, void *arg
     *((int *)context + 1) += 1;
 }
 
-START_TEST(lanes_give_the_same_bits)
+START_TEST(lanes_give_the_same_bits) /* _i: denormals are flushed */
 {
+    const bool flush = _i == 1;
+    if (flush && !denormals_can_flush()) {
+        puts("skipped: cpu_object: no x86-64 with fma to flush denormals on");
+        return;
+    }
     Ctx cx;
     ctx_init(&cx);
-    TargetOptions o = {.threads_max = 8};
+    TargetOptions o = {.threads_max = 8, .flush = flush};
     const Caps *caps = target_cpu.caps(&cx, &o, &cx.perm);
     Tiny w = wide_program(&cx.perm, caps, 8);
+    w.p->flush = flush;
     ObjectFile object;
     ck_assert(target_emit(&cx, w.p, &o, &object));
     Loaded *l = cpu_load(&cx, &object, "wide");
@@ -361,7 +380,7 @@ START_TEST(lanes_give_the_same_bits)
     const gradc_model *m = loaded_model(l);
     float *in = NEW_ARRAY(&cx.perm, float, WIDE_ROWS *WIDE_IN);
     for (int i = 0; i < WIDE_ROWS * WIDE_IN; i++)
-        in[i] = (float)(i % 101) * 0.01f;
+        in[i] = (float)(i % 101) * (flush ? 1e-37F : 0.01F);
     Judge *j = judge_open(w.p, K_EXACT, &cx.perm);
     const void *data[] = {in};
     ck_assert_int_eq(judge_run(j, "init", NULL, 0), GRADC_OK);
@@ -550,9 +569,9 @@ Suite *suite_cpu_object(void)
     tcase_add_test(c, nonfinite_changes_nothing);
     tcase_add_test(c, missing_labels);
 #if defined(__x86_64__)
-    tcase_add_test(c, floating_point_mode);
+    tcase_add_loop_test(c, floating_point_mode, 0, 2);
 #endif
-    tcase_add_test(c, lanes_give_the_same_bits);
+    tcase_add_loop_test(c, lanes_give_the_same_bits, 0, 2);
     tcase_add_test(c, header_compiles_everywhere);
     tcase_add_test(c, object_stands_alone);
     tcase_add_test(c, same_bytes_every_time);

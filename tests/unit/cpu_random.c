@@ -1,6 +1,7 @@
 /* Random kernels: the object's bits are the exact interpreter's, however its units are cut
  * and in whatever order they run. */
 #include "cpu/foreign.h"
+#include "kernel/denormals.h"
 #include "unit/kernel_random.h"
 
 enum { BATCH = 40 };
@@ -12,7 +13,23 @@ typedef struct Batch {
     uint64_t seed[BATCH];
     int n;
     RandomStyle style;
+    bool flush;
 } Batch;
+
+/* Two of three numbers become denormal, or 0 by their bits. */
+static void make_denormal(const KBuf *b, void *data)
+{
+    for (int64_t i = 0; i < b->elems; i++) {
+        if (i % 3 == 0)
+            continue;
+        if (b->dtype == F32)
+            ((uint32_t *)data)[i] &= 0x807fffff;
+        else if (b->dtype == F64)
+            ((uint64_t *)data)[i] &= UINT64_C(0x800fffffffffffff);
+        else if (b->dtype == BF16)
+            ((uint16_t *)data)[i] &= 0x807f;
+    }
+}
 
 static void *copied(Arena *arena, const Kernel *k, const KMem *from, KMem *to)
 {
@@ -56,7 +73,11 @@ static void check_kernel(Batch *b, int i, KernelCode code)
     Arena *arena = &b->cx.scratch;
     KMem start[RANDOM_MAX_BUFS], judge[RANDOM_MAX_BUFS], ours[RANDOM_MAX_BUFS];
     kernel_random_data(k, b->seed[i], b->style, arena, start);
+    for (int j = 0; j < k->buf.n && b->flush; j++)
+        if (start[j].data != NULL)
+            make_denormal(&k->buf.at[j], start[j].data);
     copied(arena, k, start, judge);
+    uint32_t mode = denormals_begin(b->flush); /* of a call, it is the entry's business */
     kernel_run(k, K_EXACT, judge, arena);
     uint64_t order = b->seed[i];
     for (int p = 0; p < 4; p++) {
@@ -71,11 +92,12 @@ static void check_kernel(Batch *b, int i, KernelCode code)
         fprintf(stderr, "%s\n", t.at); /* too long for a message */
         ck_abort_msg("seed %llu, %d pieces: %s", (unsigned long long)b->seed[i], pieces[p], where);
     }
+    denormals_end(mode);
 }
 
 static void check_batch(Batch *b, const char *cpu)
 {
-    TargetOptions o = {.cpu = cpu};
+    TargetOptions o = {.cpu = cpu, .flush = b->flush};
     ObjectFile object = {0};
     bool ok = cpu_emit_kernels(&b->cx, &o, b->k, b->n, &b->cx.perm, b->fn, &object);
     if (!ok)
@@ -108,11 +130,12 @@ static void fill(Batch *b, uint64_t first, int n)
     }
 }
 
-static void check_seeds(uint64_t first, int n, const char *cpu, RandomStyle style)
+static void check_seeds(uint64_t first, int n, const char *cpu, RandomStyle style, bool flush)
 {
     for (int from = 0; from < n; from += BATCH) {
         Batch *b = calloc(1, sizeof *b);
         b->style = style;
+        b->flush = flush;
         fill(b, first + (uint64_t)from, n - from < BATCH ? n - from : BATCH);
         check_batch(b, cpu);
         ctx_free(&b->cx);
@@ -122,17 +145,36 @@ static void check_seeds(uint64_t first, int n, const char *cpu, RandomStyle styl
 
 START_TEST(native)
 {
-    check_seeds(1, kernel_random_seeds(400), "native", RANDOM_ANY);
+    check_seeds(1, kernel_random_seeds(400), "native", RANDOM_ANY, false);
 }
 END_TEST
 
+static bool host_has_pairs(void)
+{
+    return system("grep -q avx512_bf16 /proc/cpuinfo") == 0;
+}
+
 START_TEST(pairs)
 {
-    if (system("grep -q avx512_bf16 /proc/cpuinfo") != 0) {
+    if (!host_has_pairs()) {
         printf("skipped: random pairs of bf16: this processor has no dot products of them\n");
         return;
     }
-    check_seeds(1, kernel_random_seeds(300), "znver4", RANDOM_PAIRS);
+    check_seeds(1, kernel_random_seeds(300), "znver4", RANDOM_PAIRS, false);
+}
+END_TEST
+
+/* Denormals everywhere, and flushed: by whatever instructions LLVM has chosen. */
+START_TEST(flushed)
+{
+    if (!denormals_can_flush()) {
+        printf("skipped: random kernels with denormals flushed: no x86-64 with fma\n");
+        return;
+    }
+    check_seeds(20000, kernel_random_seeds(400), "native", RANDOM_ANY, true);
+    check_seeds(30000, kernel_random_seeds(80), "x86-64-v3", RANDOM_ANY, true);
+    if (host_has_pairs())
+        check_seeds(40000, kernel_random_seeds(80), "znver4", RANDOM_PAIRS, true);
 }
 END_TEST
 
@@ -159,6 +201,7 @@ Suite *suite_cpu_random(void)
     tcase_set_timeout(t, 1200);
     tcase_add_test(t, native);
     tcase_add_test(t, pairs);
+    tcase_add_test(t, flushed);
     tcase_add_test(t, arm);
     suite_add_tcase(s, t);
     return s;

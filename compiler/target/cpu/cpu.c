@@ -157,12 +157,11 @@ static void begin_module(Model *m)
  * be of on a processor without dot products. */
 static const char *numerics(const Model *m)
 {
-    if (!m->ir.mach->fma)
-        return "mul-add";
-    for (int i = 0; i < m->p->kernel.n; i++)
+    const char *class = m->ir.mach->fma ? "fma" : "mul-add";
+    for (int i = 0; i < m->p->kernel.n && m->ir.mach->fma; i++)
         if (m->p->kernel.at[i]->con.pairs)
-            return "fma, bf16 pairs";
-    return "fma";
+            class = "fma, bf16 pairs";
+    return m->ir.mach->flush ? arena_printf(m->arena, "%s, denormals flushed", class) : class;
 }
 
 static const char *header_of(const Model *m)

@@ -1,5 +1,6 @@
 /* Contexts and instructions. */
 #include <assert.h>
+#include "../../kernel/denormals.h"
 #include "gen.h"
 
 void gen_init(Gen *g, Ir *ir, const Kernel *k, Arena *arena)
@@ -13,6 +14,8 @@ void gen_init(Gen *g, Ir *ir, const Kernel *k, Arena *arena)
     g->slot_wide = NEW_ARRAY(arena, bool, k->inst.n);
     g->careless = NEW_ARRAY(arena, bool, k->access.n);
     gen_find_careless(k, g->careless, arena);
+    if (ir->mach->flush)
+        gen_find_raw(g, arena);
 }
 
 void gen_vector(Gen *g, int width, Val lane, Lv live)
@@ -75,7 +78,7 @@ Lv gen_const(const Gen *g, DType t, double f, int64_t i)
 {
     Lt type = gen_type(g, t, 1);
     if (dtype_is_float(t))
-        return LLVMConstReal(type, f);
+        return LLVMConstReal(type, g->ir->mach->flush ? flush_const(t, f) : f);
     return LLVMConstInt(type, (unsigned long long)i, 1);
 }
 
@@ -149,6 +152,8 @@ static void gen_scalar_op(Gen *g, Val v)
     Lv x[3] = {NULL, NULL, NULL};
     for (int j = 0; j < n; j++)
         x[j] = vary ? gen_vec(g, arg[j]) : gen_get(g, arg[j]);
+    if (gen_hides(g, v))
+        x[0] = gen_hidden(g, x[0]);
     DType from = (DType)g->k->inst.at[i->op == KI_SELECT ? i->b : i->a].dtype;
     g->value[v] = gen_alu(g, (KOp)i->op, from, (DType)i->dtype, x[0], x[1], x[2]);
     g->vary[v] = vary;
@@ -188,4 +193,6 @@ void gen_inst(Gen *g, Val v)
         gen_scalar_op(g, v);
         break;
     }
+    if (g->raw != NULL && g->raw[v])
+        g->value[v] = gen_flushed(g, (DType)i->dtype, g->value[v]);
 }

@@ -19,6 +19,9 @@ typedef struct Gen {
     Lv live;             /* i64, lanes 0..live-1 exist; NULL: all */
     Lv from;             /* i64, the first lane that exists; NULL: lane 0 */
     Lv mask;             /* the same as <width x i1>; NULL: all */
+    bool *raw;           /* by Val: may be denormal as it is made, and has to be flushed; or NULL */
+    const bool *known;   /* by Val: LLVM may know it; or NULL */
+    Lv zero, zero_of;    /* of the function: an i64 that it cannot know */
     bool *careless;      /* by access: outside of its bounds it may give anything */
     bool *local_by_lane; /* by buffer: LOCAL element e of lane l is at e*width + l */
     /* by Val */
@@ -64,6 +67,12 @@ void gen_find_careless(const Kernel *k, bool *careless, Arena *arena);
 bool gen_is_sure(const Gen *g, const KBound *b);
 /* A comparison of an index with a constant that a bound which is sure implies. */
 bool gen_surely(const Gen *g, Val v);
+
+/* gen_flush.c */
+void gen_find_raw(Gen *g, Arena *arena);
+Lv gen_flushed(Gen *g, DType t, Lv x);
+bool gen_hides(const Gen *g, Val v); /* LLVM may know all operands, and would fold them otherwise */
+Lv gen_hidden(Gen *g, Lv x);         /* a float that it does not know */
 
 /* gen_mem.c */
 Lv gen_affine(Gen *g, const KAff *x); /* i64 at lane 0 */

@@ -101,16 +101,24 @@ static void into_lanes(Gen *g, const KInst *acc, Lv slot, Lv x)
     }
 }
 
+/* What an accumulator takes; where denormals are flushed, LLVM is not to fold it. */
+static Lv taken(Gen *g, Val v, bool vector)
+{
+    Lv x = vector ? gen_vec(g, v) : gen_get(g, v);
+    bool fold = g->known != NULL && g->known[v] && dtype_is_float((DType)g->k->inst.at[v].dtype);
+    return fold ? gen_hidden(g, x) : x;
+}
+
 void gen_into(Gen *g, Val v, Val red)
 {
     const KInst *i = &g->k->inst.at[v], *acc = &g->k->inst.at[i->a];
     Lv slot = g->slot[i->a];
     DType t = (DType)acc->dtype;
     if (red != 0 && red == g->lane) {
-        into_lanes(g, acc, slot, gen_vec(g, i->b));
+        into_lanes(g, acc, slot, taken(g, i->b, true));
         return;
     }
-    Lv x = g->width > 1 ? gen_vec(g, i->b) : gen_get(g, i->b);
+    Lv x = taken(g, i->b, g->width > 1);
     if (red != 0) {
         Lv lane = LLVMBuildAnd(g->ir->b, gen_get(g, red), ir_int(g->ir, k_lanes(t) - 1), "");
         slot = ir_at_byte(g->ir, slot, ir_mul(g->ir, lane, (int64_t)g->width * bytes_of(t)));

@@ -92,6 +92,8 @@ void ir_use_target(Ir *ir, Lv fn)
         ir_attribute(ir, fn, "prefer-vector-width", "512");
         ir_attribute(ir, fn, "min-legal-vector-width", "512");
     }
+    if (m->flush) /* results, operands; source: LLVM LangRef, denormal-fp-math */
+        ir_attribute(ir, fn, "denormal-fp-math", "preserve-sign,preserve-sign");
 }
 
 Lb ir_block(Ir *ir, const char *name)

@@ -252,6 +252,12 @@ const Machine *machine_find(Ctx *cx, const TargetOptions *o, Arena *arena)
         m->fma = true;
         m->f16c = true;
     }
+    m->flush = o->flush;
+    if (m->flush && m->arch != ARCH_X86_64) {
+        diag_error(cx, E0709, NO_SPAN,
+                   "objects for `%s` keep denormals: only those for x86_64 flush them", m->triple);
+        return NULL;
+    }
     m->features = feature_list(m->need, arena);
     return m;
 }

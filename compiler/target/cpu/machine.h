@@ -28,6 +28,7 @@ typedef struct Machine {
     int n_vregs;       /* 16 or 32 */
     bool fma;          /* else mul, then add: another class of numerics */
     bool dots;         /* sums of bf16 in pairs: one more class */
+    bool flush;        /* denormals are zeros; likewise */
     bool masked;       /* masked loads and stores of 4- and 8-byte elements */
     bool masked_small; /* of 1- and 2-byte elements too */
     bool f16c;         /* f16 <-> f32 in hardware */

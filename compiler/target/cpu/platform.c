@@ -12,8 +12,8 @@ static Lv begin(Ir *ir, const char *name)
 
 /* ---- the floating-point mode ---------------------------------------------------- */
 
-/* Default of MXCSR: all exceptions masked, to nearest, denormals kept. */
-enum { MXCSR_DEFAULT = 0x1f80 };
+/* MXCSR: all exceptions masked, to nearest, denormals kept (its default); or FTZ and DAZ. */
+enum { MXCSR_DEFAULT = 0x1f80, MXCSR_FLUSH = 0x9fc0 };
 
 static Lv call_void(Ir *ir, const char *name, Lv arg)
 {
@@ -25,7 +25,7 @@ static void define_fp_x86(Ir *ir)
     begin(ir, "gradc.fp_set");
     Lv old = ir_slot(ir, ir->i32, 4), new = ir_slot(ir, ir->i32, 4);
     call_void(ir, "llvm.x86.sse.stmxcsr", old);
-    ir_store(ir, ir_int32(ir, MXCSR_DEFAULT), new, 4);
+    ir_store(ir, ir_int32(ir, ir->mach->flush ? MXCSR_FLUSH : MXCSR_DEFAULT), new, 4);
     call_void(ir, "llvm.x86.sse.ldmxcsr", new);
     LLVMBuildRet(ir->b, LLVMBuildZExt(ir->b, ir_load(ir, ir->i32, old, 4), ir->i64, ""));
     Lv fn = begin(ir, "gradc.fp_restore");

@@ -22,8 +22,11 @@ static int64_t lane_scratch(const void *options, const Kernel *k)
 
 static const Caps *cuda_caps(Ctx *cx, const TargetOptions *o, Arena *arena)
 {
-    (void)cx;
-    (void)o;
+    if (o->flush) {
+        diag_error(cx, E0709, NO_SPAN,
+                   "objects for `cuda` keep denormals, which cost no time there");
+        return NULL;
+    }
     Caps *c = NEW(arena, Caps);
     *c = (Caps){.local_bytes = LOCAL_BYTES,
                 .prologue_insts = PROLOGUE_INSTS,
