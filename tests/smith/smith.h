@@ -13,8 +13,9 @@
  * chunks run in random order, and so do, of one model in four, the object within a byte
  * budget, of those with scans, the objects whose scans are cut into runs, and keep the last of
  * their steps, and of those with attention, the object that computes it in slices; a step that
- * meets NaN changes nothing; plans replay; gradients agree with forward mode and with central
- * differences (derive.c), and a step with what its ops are defined to give (step.c).
+ * meets NaN changes nothing; one model in eight flushes denormals, and its inputs have some; plans
+ * replay; gradients agree with forward mode and with central differences (derive.c), and a step
+ * with what its ops are defined to give (step.c).
  *
  *   gradc-smith run [--seed N] [--count N] [--jobs N] [--demand]
  *   gradc-smith show SEED          prints the model
