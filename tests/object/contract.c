@@ -639,6 +639,71 @@ static void missing_inputs(void)
     block_close(&b);
 }
 
+/* ---- the floating-point mode ---- */
+
+#if defined(__x86_64__)
+static unsigned mode(void)
+{
+    unsigned x;
+    __asm__ volatile("stmxcsr %0" : "=m"(x));
+    return x & ~0x3fu; /* without the flags of what has happened */
+}
+
+static void set_mode(unsigned x)
+{
+    __asm__ volatile("ldmxcsr %0" : : "m"(x));
+}
+
+/* Lanes on threads in another mode than the caller's. */
+static void strangely(void *bad, int64_t count, gradc_body body, void *arg)
+{
+    unsigned before = mode();
+    for (int64_t i = 0; i < count; i++) {
+        set_mode(i % 2 == 0 ? 0xffc0 : 0x3f80); /* toward zero and flushing; down */
+        unsigned given = mode();
+        body(arg, i, 0);
+        *(int *)bad += mode() != given;
+    }
+    set_mode(before);
+}
+
+/* Neither the caller's mode nor that of its lanes matters, and both are given back. */
+static void modes(void)
+{
+    static const unsigned of[] = {0x1f80, 0xffc0, 0x3f80, 0x9fc0};
+    int bad = 0;
+    double loss[4];
+    gradc_options o = {.struct_size = sizeof o,
+                       .abi = GRADC_ABI,
+                       .threads = 1,
+                       .seed = 1,
+                       .parallel_for = strangely,
+                       .context = &bad};
+    for (int i = 0; i < 4; i++) {
+        Block b = block_open((size_t)m->arena_bytes, 1);
+        set_mode(of[i]);
+        void *g =
+            init(&b, i == 0 ? &(gradc_options){.struct_size = sizeof o, .abi = GRADC_ABI, .seed = 1}
+                            : &o);
+        bad += mode() != of[i];
+        int s = m->step(g, in, out);
+        bad += mode() != of[i];
+        s = s == GRADC_OK ? m->eval(g, in, out) : s;
+        bad += mode() != of[i];
+        set_mode(0x1f80);
+        loss[i] = loss_of(out);
+        refused(g, s, GRADC_OK, "", "entries in a strange mode");
+        expect(loss[i] == loss[0], "the same loss in whatever mode");
+        block_close(&b);
+    }
+    expect(bad == 0, "the mode is what it was before each call");
+}
+#else
+static void modes(void)
+{
+}
+#endif
+
 int main(void)
 {
     in = values(m->inputs, m->n_inputs, 1);
@@ -654,6 +719,7 @@ int main(void)
     tensors();
     outputs();
     missing_inputs();
+    modes();
     printf("passed=%d failed=%d skipped=0\n", passed, failed);
     return failed > 0;
 }

@@ -240,6 +240,16 @@ done
 lines digits
 lines resnet8
 
+# Denormals flushed.
+if grep -q '^flags.* fma ' /proc/cpuinfo 2>/dev/null; then
+    model wide --denormals flush
+    contract wide
+    symbols wide
+    model wide
+else
+    skip "wide with denormals flushed: this is no x86-64 with fma"
+fi
+
 # offloaded OPTION [OPTION...]: beside the same model with nothing offloaded, which is built with
 # the first option alone.
 offloaded() {
