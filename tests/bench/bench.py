@@ -96,7 +96,8 @@ def time_gradc(args, row, threads):
     steps = STEPS.get(row, 200)
     got = command([args.gradc, "bench", model_of(row), "--threads", str(threads), "--json",
                    "--steps", str(steps), "--warmup", str(max(1, steps // 10)),
-                   "--no-cache", "--jobs", str(threads)], threads, args.limit)
+                   "--no-cache", "--jobs", str(threads),
+                   *(["--denormals", "flush"] if args.flush else [])], threads, args.limit)
     if got is None:
         return None
     step = got.get("step_ms", got.get("grad_ms"))   # without a train block: the gradients
@@ -110,7 +111,8 @@ def time_gradc(args, row, threads):
 
 def time_peer(args, row, threads, peer):
     return command([args.python, os.path.join(PEERS, "run.py"), row, "--peer", *PEER_WORDS[peer],
-                    "--threads", str(threads), "--seconds", str(args.seconds)], threads, args.limit)
+                    "--threads", str(threads), "--seconds", str(args.seconds),
+                    *(["--flush"] if args.flush else [])], threads, args.limit)
 
 
 def runs(row, who):
@@ -205,7 +207,7 @@ def table(args, found):
     for peer in args.who[1:]:
         print(f"{peer} {versions.get(peer, '-')}")
     print(f"{args.rounds} rounds, interleaved; ms of one training step (median, min, p90); "
-          "ratio: peer / gradc")
+          "ratio: peer / gradc" + ("; denormals are flushed" if args.flush else ""))
     head = f"{'model':22} {'thr':>3} {'gradc':>9} {'min':>9} {'p90':>9} {'arena MiB':>9} {'obj KiB':>7} " \
            f"{'compile':>8} {'sgemm':>6}"
     print(head + "".join(f" {p.removeprefix('torch-'):>13} {'ratio':>6}" for p in args.who[1:]) +
@@ -261,6 +263,9 @@ def arguments():
     a.add_argument("--gradc", default=os.path.join(ROOT, "build", "gradc"))
     a.add_argument("--python", default=sys.executable, help="one that has torch and jax")
     a.add_argument("--out", default=os.path.join(ROOT, "build", "bench", "results.jsonl"))
+    a.add_argument("--flush", action="store_true",
+                   help="denormals are zeros: gradc bench --denormals flush, torch.set_flush_denormal(True);\n"
+                        "JAX flushes them anyway (of rnn-1000 most of the time goes into them elsewhere)")
     a.add_argument("--check", action="store_true")
     a.add_argument("--verbose", action="store_true")
     args = a.parse_args()

@@ -19,6 +19,8 @@ def arguments():
     a.add_argument("--steps", type=int, help="exactly as many timed steps")
     a.add_argument("--budget", type=float, help="torch: activation_memory_budget of torch.compile")
     a.add_argument("--channels-last", action="store_true", help="torch: pictures as NHWC")
+    a.add_argument("--flush", action="store_true",
+                   help="torch: denormals are zeros (set_flush_denormal), as JAX always has them")
     a.add_argument("--flops", action="store_true", help="torch: count, don't time")
     a.add_argument("--tensors", action="store_true", help="torch: peak of the tensors of a step")
     a.add_argument("--first", action="store_true", help="stop after the first step")
@@ -66,6 +68,8 @@ def main():
     if args.peer == "jax":
         step = side.prepare(model, values, batch, row)
     else:
+        if args.flush and not side.torch.set_flush_denormal(True):
+            raise SystemExit("PyTorch cannot flush denormals on this processor")
         step = side.prepare(model, values, batch, args.threads, args.peer, args.budget,
                             args.channels_last)
     if args.flops:
