@@ -50,7 +50,7 @@ if command -v python3 >/dev/null; then
     profiled 48 tests/run/recurrent.model -D steps=24 --threads 1
     profiled 48 tests/run/recurrent.model -D steps=24 --threads 2
     profiled 72 tests/run/recurrent.model -D steps=24 --budget min --threads 1
-    profiled 10 examples/line.model --threads 1
+    profiled 9 examples/line.model --threads 1
     profiled 20 tests/bench/models/offload.model -D batch=16 -D width=16 -D layers=3 --offload host
     grep -q 'transfers [1-9]' "$scratch/said"
     verdict $? "offload.model: no transfer in the trace"
