@@ -210,18 +210,21 @@ START_TEST(spills_are_seen)
 }
 END_TEST
 
+/* Under GRADC_SHORT, three that have all of gradc's own code between them. */
 START_TEST(no_spill_no_division)
 {
     check_assembly("x86-64-v3", "x86_64-linux-gnu", "%ymm12");
+    check_assembly("znver4", "x86_64-linux-gnu", "%zmm29");
+    check_assembly("neoverse-n1", "aarch64-linux-gnu", "v28.4s");
+    if (getenv("GRADC_SHORT") != NULL)
+        return;
     check_assembly("znver3", "x86_64-linux-gnu", "%ymm12");
     check_assembly("x86-64-v4", "x86_64-linux-gnu", "%zmm29");
-    check_assembly("znver4", "x86_64-linux-gnu", "%zmm29");
     check_assembly("znver5", "x86_64-linux-gnu", "%zmm29");
     check_assembly("skylake-avx512", "x86_64-linux-gnu", "%zmm29");
     check_assembly("sapphirerapids", "x86_64-linux-gnu", "%zmm29");
     check_assembly("baseline", "x86_64-linux-gnu", "%xmm12");
     check_assembly("baseline", "aarch64-linux-gnu", "v28.4s");
-    check_assembly("neoverse-n1", "aarch64-linux-gnu", "v28.4s");
     check_assembly("apple-m1", "aarch64-linux-gnu", "v28.4s");
 }
 END_TEST
