@@ -343,6 +343,10 @@ bool compile_program(Ctx *cx, const Options *o, Output *out)
     if (!compile_within(cx, o, out)) /* steps that run again          */
         return false;
     for (int e = 0; e < N_ENTRIES; e++)
+        if (l[e] != NULL && caps->turns && o->budget.kind == BUDGET_NONE &&
+            out->plan[e]->store_bytes == 0)
+            plan_turns(out->plan[e]);
+    for (int e = 0; e < N_ENTRIES; e++)
         if (l[e] != NULL)
             lower_calls(l[e]); /* steps -> calls                   */
     lower_finish(p);

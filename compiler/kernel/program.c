@@ -132,7 +132,10 @@ static void print_calls(const Program *p, const Call *call, int32_t n, int inden
             continue;
         }
         if (c->kind == CALL_LOOP) {
-            text_add(to, "loop t%d < %lld {\n", loops, (long long)c->count);
+            text_add(to, "loop t%d < %lld", loops, (long long)c->count);
+            if (c->turns > 1)
+                text_add(to, ", %lld at once", (long long)c->turns);
+            text_add(to, " {\n");
         } else {
             text_add(to, "guard ");
             print_operand(p, &c->flag, to);

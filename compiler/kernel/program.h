@@ -33,8 +33,10 @@ typedef struct Buffer {
     int32_t rank;
     int64_t shape[8];
     int64_t elems, bytes;
-    int64_t offset;  /* bytes from the start of the block; -1: not in the block */
-    int32_t input;   /* ROLE_INPUT, ROLE_STAGING: index of the input, else -1 */
+    int64_t offset;            /* bytes from the start of the block; -1: not in the block */
+    int64_t turns, turn_bytes; /* > 1: so many turns of a loop may run at once (Call.turns), and
+                                * lane i has its own so many bytes, i times, behind the offset */
+    int32_t input;             /* ROLE_INPUT, ROLE_STAGING: index of the input, else -1 */
     int32_t storage; /* buffers that share memory on purpose (in place) name the same; -1: alone */
     const void *literal; /* ROLE_CONSTANT: elems of dtype */
     const Origin *origin;
@@ -65,6 +67,7 @@ struct Call {
     int32_t n_ops;  /* one for each buffer of the kernel that is not LOCAL, in order */
     Operand *op;
     int64_t count; /* CALL_LOOP */
+    int64_t turns; /* ... of which so many may run at once, in any order; else 0 */
     Operand flag;  /* CALL_GUARD */
     int64_t store; /* CALL_OUT, CALL_IN, CALL_WAIT: where, which tells transfers apart */
     int32_t n_body;
@@ -155,6 +158,7 @@ enum { HANDLE_BYTES = 1024, BLOCK_ALIGN = 64 };
 /* What a target can do; read by cluster and plan, filled by the target. */
 typedef struct Caps {
     int64_t local_bytes;    /* LOCAL buffers of one kernel: what stays on chip */
+    bool turns;             /* lanes may take whole turns of loops */
     bool bf16_pairs;        /* contractions of bf16 go in pairs: KContract.pairs */
     int32_t prologue_insts; /* longest pointwise chain worth fusing into a contraction's operand */
     int32_t epilogue_insts;
@@ -180,6 +184,10 @@ int64_t program_rows(const Program *p, const Entry *e);
 
 /* Buffers, entries with their calls, then the kernels: `--emit kernels`. */
 void program_print(const Program *p, Text *to);
+
+/* turns.c: whether turns of the loop, inside of `depth` others, may run in any order and at once:
+ * what one writes, but for buffers with turn_bytes, no other one reads or writes. */
+bool program_turns_apart(const Program *p, const Call *loop, int depth);
 
 /* Runs entries with the interpreter. K_EXACT runs in one block of arena_bytes at the
  * planned offsets, with inputs and constants outside of it, so that a wrong

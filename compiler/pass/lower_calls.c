@@ -300,6 +300,27 @@ static void end_carry(Lowering *lo, Level *l, Calls *cs, const Loop *p, int i)
     call_copy(lo, cs, &from, &to, t, node(l->g, p->gr->anchor)->origin);
 }
 
+/* What the body has of its own, in buffers from `first` on, is there once for each turn that may
+ * run at once. */
+static void set_turns(Program *p, const PlanStep *s, int64_t at, int32_t first, Call *loop,
+                      int depth)
+{
+    const int64_t bytes = s->workspace / s->turns;
+    for (int32_t i = first; i < p->buffer.n; i++) {
+        Buffer *b = &p->buffer.at[i];
+        if (b->offset >= at && b->offset < at + bytes) {
+            b->turns = s->turns;
+            b->turn_bytes = bytes;
+        }
+    }
+    if (program_turns_apart(p, loop, depth)) {
+        loop->turns = s->turns;
+        return;
+    }
+    for (int32_t i = first; i < p->buffer.n; i++)
+        p->buffer.at[i].turns = p->buffer.at[i].turn_bytes = 0;
+}
+
 static void call_scan(Lowering *lo, Level *l, Calls *cs, const Group *gr, int step)
 {
     const PlanStep *s = &l->plan->step[step];
@@ -307,6 +328,7 @@ static void call_scan(Lowering *lo, Level *l, Calls *cs, const Group *gr, int st
     const Loop p = find_places(lo, l, gr, s->group);
     for (int i = 0; i < p.is.carries; i++)
         begin_carry(lo, l, cs, &p, i);
+    const int32_t first = lo->p->buffer.n;
     level_place_values(lo, b, s->workspace_offset + l->offset);
     level_place_sources(lo, b);
     place_body(lo, l, b, &p);
@@ -321,6 +343,8 @@ static void call_scan(Lowering *lo, Level *l, Calls *cs, const Group *gr, int st
               .body = body.at.at,
               .origin = s->origin,
               .label = s->label};
+    if (s->turns > 1)
+        set_turns(lo->p, s, b->offset, first, &c, l->depth);
     vec_push(lo->p->arena, &cs->at, c);
     for (int i = 0; i < p.is.carries; i++)
         end_carry(lo, l, cs, &p, i);

@@ -312,7 +312,7 @@ static const char *step_label(Lowering *lo, const Level *l, const Group *gr)
 
 static Level *lower_body(Lowering *lo, Level *l, const Group *gr, const CarryStack *stack);
 
-static void count_body(PlanStep *s, const Plan *body, int64_t count)
+static void count_body(PlanStep *s, Plan *body, int64_t count)
 {
     s->body = body;
     s->count = count;
@@ -351,9 +351,10 @@ static void make_step(Lowering *lo, Level *l, int at)
             push_unique(s->write, &s->n_writes, l->carry[s->group][i]);
             push_unique(s->write, &s->n_writes, l->swap[s->group][i]);
         }
-        const Plan *body = (l->body[s->group] = lower_body(lo, l, gr, l->stack[s->group]))->plan;
+        Plan *body = (l->body[s->group] = lower_body(lo, l, gr, l->stack[s->group]))->plan;
         l->plan->pairs = l->plan->pairs || body->pairs;
         count_body(s, body, attr(l->g, gr->anchor, SCAN_COUNT)->i);
+        s->apart = attr(l->g, gr->anchor, SCAN_CARRIES)->i == 0;
     }
 }
 

@@ -256,26 +256,36 @@ static void count_lanes(Plan *p)
 
 /* A range that takes over a storage counts from the next step on: in the step of
  * the write, the range that it takes over is counted, and is no smaller. */
-static void find_peak(const Live *l, int64_t *change)
+int64_t *plan_live(const Plan *p, Arena *a)
 {
-    Plan *p = l->p;
+    int64_t *live = NEW_ARRAY(a, int64_t, p->n_steps + 2);
     for (int32_t r = 0; r < p->n_ranges; r++) {
         const PlanRange *range = &p->range[r];
         bool taken_over = range->storage != r;
-        change[range->from + taken_over] += block_bytes(p->value[range->value].bytes);
-        change[range->to + 1] -= block_bytes(p->value[range->value].bytes);
+        live[range->from + taken_over] += block_bytes(p->value[range->value].bytes);
+        live[range->to + 1] -= block_bytes(p->value[range->value].bytes);
     }
-    int64_t live = block_bytes(p->base) + p->threads_max * p->lane_bytes;
-    p->live_peak = live;
-    p->peak_step = 0;
+    int64_t sum = block_bytes(p->base) + p->threads_max * p->lane_bytes;
     for (int32_t s = 0; s < p->n_steps; s++) {
-        live += change[s];
-        int64_t here = live + block_bytes(p->step[s].workspace);
-        if (here > p->live_peak) {
-            p->live_peak = here;
+        sum += live[s];
+        live[s] = sum + block_bytes(p->step[s].workspace);
+    }
+    return live;
+}
+
+/* gives: live_peak and peak_step. */
+void plan_find_peak(Plan *p)
+{
+    ArenaMark mark = arena_mark(p->arena);
+    const int64_t *live = plan_live(p, p->arena);
+    p->live_peak = block_bytes(p->base) + p->threads_max * p->lane_bytes;
+    p->peak_step = 0;
+    for (int32_t s = 0; s < p->n_steps; s++)
+        if (live[s] > p->live_peak) {
+            p->live_peak = live[s];
             p->peak_step = s;
         }
-    }
+    arena_reset(p->arena, mark);
 }
 
 static int32_t most_inplace(const Plan *p)
@@ -306,6 +316,6 @@ void plan_liveness(Plan *p)
     share(&l);
     list_frees(p, frees);
     count_lanes(p);
-    find_peak(&l, NEW_ARRAY(p->arena, int64_t, p->n_steps + 1));
+    plan_find_peak(p);
     arena_reset(p->arena, mark);
 }

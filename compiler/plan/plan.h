@@ -63,17 +63,20 @@ typedef struct PlanStep {
     int32_t n_reads, n_writes, n_inplace;
     int32_t *read, *write; /* values */
     PlanInPlace *inplace;
-    int64_t workspace;        /* bytes of a loop step's body, alive during this step only */
+    int64_t workspace;        /* bytes of a loop step's body, of all turns that may run at once,
+                               * alive during this step only */
     int64_t workspace_offset; /* by place() */
     int64_t lane_bytes;       /* scratch of one lane */
     double flops, bytes_moved;
-    double chain;            /* the part of flops that is of contractions; and ... */
-    double work;             /* ... instructions of all else: integers, comparisons too */
-    double ns;               /* measured, by who can; 0: what the cost model says */
-    const struct Plan *body; /* a loop: its steps, ... */
-    int64_t count;           /* ... so many times */
-    bool guarded;            /* skipped when the step is not finite */
-    bool reverse;            /* of the reverse pass */
+    double chain;      /* the part of flops that is of contractions; and ... */
+    double work;       /* ... instructions of all else: integers, comparisons too */
+    double ns;         /* measured, by who can; 0: what the cost model says */
+    struct Plan *body; /* a loop: its steps, ... */
+    int64_t count;     /* ... so many times */
+    bool apart;        /* ... none of which carries anything to another */
+    int64_t turns;     /* that may run at once, each with its part of the workspace; 0: 1 */
+    bool guarded;      /* skipped when the step is not finite */
+    bool reverse;      /* of the reverse pass */
     const Origin *origin;
     int32_t n_frees;
     int32_t *frees; /* ranges that end here; by plan_liveness() */
@@ -175,6 +178,15 @@ void plan_liveness(Plan *p);
  * source: the placement part of MiniMalloc (Moffitt & Feldman, ASPLOS 2023) for the idea of
  *         searching over orders with lower bounds by time section. */
 void plan_place(Plan *p);
+
+/* Lets turns of loops run at once, up to one for each lane, each with its own workspace, as far as
+ * the plan takes no more than an eighth more for it.   requires: plan_place(), no budget, nothing
+ * offloaded. */
+void plan_turns(Plan *p);
+
+/* Bytes that are live at each step, workspace, lanes and base too; in `a`. */
+int64_t *plan_live(const Plan *p, Arena *a);
+void plan_find_peak(Plan *p); /* live_peak and peak_step */
 
 /* Replays order, ranges, storage and offsets, sharing no code with the above.
  * NULL, or what is wrong ("step 12 reads `x` after step 9 wrote `y` over it"). */

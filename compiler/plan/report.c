@@ -24,21 +24,6 @@ static int32_t counted_from(const Plan *p, int32_t r)
     return p->range[r].from + (p->range[r].storage != r);
 }
 
-int64_t *report_live(const Plan *p, Arena *arena)
-{
-    int64_t *live = NEW_ARRAY(arena, int64_t, p->n_steps + 2);
-    for (int32_t r = 0; r < p->n_ranges; r++) {
-        live[counted_from(p, r)] += block_bytes(range_bytes(p, r));
-        live[p->range[r].to + 1] -= block_bytes(range_bytes(p, r));
-    }
-    int64_t sum = block_bytes(p->base) + p->threads_max * p->lane_bytes;
-    for (int32_t s = 0; s < p->n_steps; s++) {
-        sum += live[s];
-        live[s] = sum + block_bytes(p->step[s].workspace);
-    }
-    return live;
-}
-
 int32_t *report_taken(const Plan *p, Arena *arena)
 {
     int32_t *taken = NEW_ARRAY(arena, int32_t, p->n_ranges);
@@ -190,7 +175,7 @@ static void put_bar(Text *to, int64_t fixed, int64_t live, int64_t peak)
 static void put_schedule(const Plan *p, Text *to)
 {
     Arena *a = to->arena;
-    const int64_t *live = report_live(p, a);
+    const int64_t *live = plan_live(p, a);
     int64_t fixed = block_bytes(p->base) + p->threads_max * p->lane_bytes;
     text_add(to, "\nschedule (= pinned storage and lanes, # values and workspace)\n");
     text_add(to, "  %5s  %10s\n", "step", "live");
@@ -201,6 +186,8 @@ static void put_schedule(const Plan *p, Text *to)
         text_add(to, "  %s%s", text_or(step->label, "?"), step->run > 0 ? ", again" : "");
         if (step->workspace > 0)
             text_add(to, ", workspace %s", human(a, step->workspace));
+        if (step->turns > 1)
+            text_add(to, ", %lld turns at once", (long long)step->turns);
         text_add(to, "%s\n", step->guarded ? ", guarded" : "");
     }
 }

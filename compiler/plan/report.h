@@ -4,9 +4,6 @@
 
 #include "plan.h"
 
-/* Bytes live at each step: n_steps of them, in arena. */
-int64_t *report_live(const Plan *p, Arena *arena);
-
 /* "gpt.model:14" of the innermost place that is not in the library; NULL if there is
  * none, or cx is NULL. */
 const char *report_line(const Ctx *cx, const Origin *o, Arena *arena);

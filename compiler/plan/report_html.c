@@ -171,7 +171,7 @@ static void put_steps(const Ctx *cx, const Plan *p, Text *to)
 {
     static const char *const column[] = {"step",           "kernel", "run",  "live bytes",
                                          "predicted (ns)", "flops",  "line", NULL};
-    const int64_t *live = report_live(p, to->arena);
+    const int64_t *live = plan_live(p, to->arena);
     put_head(to, "Steps", column);
     for (int32_t s = 0; s < p->n_steps; s++) {
         const PlanStep *step = &p->step[s];

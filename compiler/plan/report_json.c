@@ -76,6 +76,8 @@ static void put_step(const Plan *p, int32_t s, int64_t live, Text *to)
     put_comma(to);
     put_int(to, "workspace_offset", step->workspace_offset);
     put_comma(to);
+    put_int(to, "turns", step->turns > 1 ? step->turns : 1);
+    put_comma(to);
     put_int(to, "lane_bytes", step->lane_bytes);
     put_comma(to);
     put_double(to, "flops", step->flops);
@@ -299,7 +301,7 @@ static void put_parts(const Ctx *cx, const Plan *p, Text *to)
 
 void plan_json(const Ctx *cx, const Plan *p, Text *to)
 {
-    const int64_t *live = report_live(p, to->arena);
+    const int64_t *live = plan_live(p, to->arena);
     const int32_t *taken = report_taken(p, to->arena);
     put_head(p, to);
     put_roles(p, to);

@@ -23,9 +23,11 @@ typedef struct Bytes {
     int64_t from, to;
 } Bytes;
 
+/* ... that the buffer has, with those of other lanes. */
 static Bytes bytes_of(const Buffer *b)
 {
-    return (Bytes){b->offset, b->offset + b->bytes};
+    int64_t more = b->turns > 1 ? (b->turns - 1) * b->turn_bytes : 0;
+    return (Bytes){b->offset, b->offset + more + b->bytes};
 }
 
 static bool overlap(Bytes a, Bytes b)
@@ -95,9 +97,8 @@ static void apart_from_pinned(Check *c)
 static void written(Check *c, int32_t buffer, const char *by)
 {
     const Buffer *b = &c->p->buffer.at[buffer];
-    bool has =
-        b->bytes == 0 || (!fact_is_input(b) && b->role != ROLE_CONSTANT &&
-                          b->offset >= HANDLE_BYTES && b->offset + b->bytes <= c->p->arena_bytes);
+    bool has = b->bytes == 0 || (!fact_is_input(b) && b->role != ROLE_CONSTANT &&
+                                 b->offset >= HANDLE_BYTES && bytes_of(b).to <= c->p->arena_bytes);
     if (!has)
         fail(c, by, "writes, where it has no storage,", b->name);
 }

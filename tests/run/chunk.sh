@@ -166,8 +166,11 @@ verdict $? "a place of 2,003 takes $prime ns, of 2,048 $even"
 largest() {
     "$gradc" plan "$@" --json >"$scratch/plan"
     verdict $? "plan $*"
-    grep -o '"\(bytes\|workspace\)": [0-9]*' "$scratch/plan" | awk '
-        $2 > most { most = $2 } END { printf "%d\n", most / 4 }'
+    grep -o '"\(bytes\|workspace\|turns\)": [0-9]*' "$scratch/plan" | awk '
+        /workspace/ { all = $2; next } # of all turns that run at once
+        { bytes = /turns/ ? all / $2 : $2 }
+        bytes > most { most = bytes }
+        END { printf "%d\n", most / 4 }'
 }
 
 # No value of 8,192 * 8,192 / 8 elements or more.

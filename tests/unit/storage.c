@@ -163,6 +163,12 @@ START_TEST(what_is_written_has_storage)
     p->buffer.at[Z].offset = HANDLE_BYTES - 64;
     check_says("grad: `times` writes, where it has no storage, `z`");
     p->buffer.at[Z].offset = SPARE;
+    p->buffer.at[Z].turns = 3; /* the last lane's is beyond the block */
+    p->buffer.at[Z].turn_bytes = (p->arena_bytes - SPARE) / 2;
+    check_says("grad: `times` writes, where it has no storage, `z`");
+    p->buffer.at[Z].turns = 2;
+    check_says(NULL);
+    p->buffer.at[Z].turns = p->buffer.at[Z].turn_bytes = 0;
     entry("step")->call->op[3].buffer = X;
     check_says("step: `times` writes, where it has no storage, `x`");
 }

@@ -7,6 +7,14 @@
 #include "model.h"
 
 enum { LONG_RUN = 8 };
+/* Turns for each lane, so that one which has a turn more matters little. */
+enum { MANY_TURNS = 4 };
+
+/* A loop, and the function that runs turns of it. */
+typedef struct Turns {
+    const Call *loop;
+    Lv fn;
+} Turns;
 
 typedef struct Calls {
     Model *m;
@@ -15,6 +23,8 @@ typedef struct Calls {
     Lv index[MAX_LOOP_DEPTH]; /* ... and as values */
     Lv lap;                   /* the Lap, or NULL */
     int32_t steps;            /* made so far */
+    VEC(Turns) turns;
+    Lv scratch, lane;                     /* in such: the lane's, and its number; else NULL */
     VEC(Lv) step, at, strides, constants; /* rows of the run being made */
 } Calls;
 
@@ -28,7 +38,10 @@ static Lv base_of(Calls *c, const Buffer *b, int32_t index)
     if (fact_is_input(b))
         return ir_load(ir, ir->ptr, ir_off(ir, c->places, 8 * b->input), 8);
     assert(b->offset >= 0 && "a buffer has a place in the block");
-    return ir_off(ir, c->g, b->offset);
+    Lv p = ir_off(ir, c->g, b->offset);
+    if (c->lane != NULL && b->turn_bytes > 0)
+        return ir_at_byte(ir, p, ir_mul(ir, c->lane, b->turn_bytes));
+    return p;
 }
 
 static Lv operand(Calls *c, const Operand *o)
@@ -84,7 +97,7 @@ static void emit_kernel(Calls *c, const Call *call)
         ir_store(ir, operand(c, &call->op[i]), ir_off(ir, c->bufs, 8 * i), 8);
     if (k->n_units <= 0)
         return;
-    if (k->chunks > 1) {
+    if (k->chunks > 1 && c->scratch == NULL) {
         Lv arg[] = {c->g,
                     k->fn,
                     c->bufs,
@@ -94,7 +107,7 @@ static void emit_kernel(Calls *c, const Call *call)
         ir_call(ir, support_fn(ir, "gradc.share"), arg, 6);
         return;
     }
-    Lv scratch = ir_off(ir, c->g, m->p->lanes_offset);
+    Lv scratch = c->scratch != NULL ? c->scratch : ir_off(ir, c->g, m->p->lanes_offset);
     Lv arg[] = {c->bufs, scratch, ir_int(ir, 0), ir_int(ir, k->n_units)};
     ir_call(ir, k->fn, arg, 4);
 }
@@ -159,6 +172,34 @@ static void restore_places(Calls *c, Lv *given)
 
 static void emit_list(Calls *c, const Call *call, int32_t n, int depth);
 
+static void emit_loop(Calls *c, const Call *call, int depth)
+{
+    Ir *ir = &c->m->ir;
+    if (call->count <= 0) {
+        c->steps += steps_count(call->body, call->n_body);
+        return;
+    }
+    Lv *given = keep_places(c, call, depth);
+    IrLoop l = ir_loop(ir, ir_int(ir, 0), ir_int(ir, call->count), 1, false);
+    c->index[depth] = l.i;
+    aim_rows(c, call, given);
+    ir_store(ir, l.i, ir_off(ir, c->indices, 8 * depth), 8);
+    emit_list(c, call->body, call->n_body, depth + 1);
+    ir_store(ir, ir_int(ir, 0), ir_off(ir, c->indices, 8 * depth), 8);
+    ir_loop_end(ir, &l);
+    restore_places(c, given);
+}
+
+static Lv turns_of(const Calls *c, const Call *loop)
+{
+    for (int32_t i = 0; i < c->turns.n; i++)
+        if (c->turns.at[i].loop == loop)
+            return c->turns.at[i].fn;
+    return NULL;
+}
+
+static void emit_turns(Calls *c, const Call *loop, Lv turns, int depth);
+
 static void emit_call(Calls *c, const Call *call, int depth)
 {
     Ir *ir = &c->m->ir;
@@ -172,19 +213,11 @@ static void emit_call(Calls *c, const Call *call, int depth)
     }
     lines_at(c->m->lines, call->origin);
     if (call->kind == CALL_LOOP) {
-        if (call->count <= 0) {
-            c->steps += steps_count(call->body, call->n_body);
-            return;
-        }
-        Lv *given = keep_places(c, call, depth);
-        IrLoop l = ir_loop(ir, ir_int(ir, 0), ir_int(ir, call->count), 1, false);
-        c->index[depth] = l.i;
-        aim_rows(c, call, given);
-        ir_store(ir, l.i, ir_off(ir, c->indices, 8 * depth), 8);
-        emit_list(c, call->body, call->n_body, depth + 1);
-        ir_store(ir, ir_int(ir, 0), ir_off(ir, c->indices, 8 * depth), 8);
-        ir_loop_end(ir, &l);
-        restore_places(c, given);
+        Lv turns = turns_of(c, call);
+        if (turns != NULL)
+            emit_turns(c, call, turns, depth);
+        else
+            emit_loop(c, call, depth);
         return;
     }
     Lv flag = ir_load(ir, ir->i8, operand(c, &call->flag), 1);
@@ -280,7 +313,7 @@ static void emit_list(Calls *c, const Call *call, int32_t n, int depth)
 {
     for (int32_t i = 0; i < n;) {
         int32_t length = run_length(call + i, n - i);
-        if (length >= LONG_RUN && c->lap == NULL) {
+        if (length >= LONG_RUN && c->lap == NULL && c->scratch == NULL) {
             emit_run(c, call + i, length);
             i += length;
         } else {
@@ -311,22 +344,121 @@ static Lv lap_of(Model *m)
     return lap;
 }
 
+/* What the calls of a function share. */
+static void open_frame(Calls *c, int width)
+{
+    Ir *ir = &c->m->ir;
+    c->indices = ir_slot(ir, LLVMArrayType(ir->i64, MAX_LOOP_DEPTH), 16);
+    c->bufs = ir_slot(ir, LLVMArrayType(ir->ptr, (unsigned)width), 16);
+    for (int d = 0; d < MAX_LOOP_DEPTH; d++) {
+        c->index[d] = ir_int(ir, 0);
+        ir_store(ir, c->index[d], ir_off(ir, c->indices, 8 * d), 8);
+    }
+}
+
+/* ---- turns at once ---------------------------------------------------------------------- */
+
+/* A kernel that isn't shared out may have the scratch of all lanes, where the others wait. */
+static bool fits_lane(const Model *m, const Call *call, int32_t n)
+{
+    for (const Call *c = call; c < call + n; c++) {
+        bool fits = c->kind == CALL_KERNEL ? m->kernel[c->kernel].scratch <= m->p->lane_bytes
+                                           : fits_lane(m, c->body, c->n_body);
+        if (!fits)
+            return false;
+    }
+    return true;
+}
+
+enum { FRAME_PLACES = 8, FRAME_INDEX = 16, FRAME_WORDS = 2 + MAX_LOOP_DEPTH };
+
+/* Turns [begin, end) of the loop, as  void (ptr frame, ptr scratch, i64, i64), which is what
+ * kernels are; the frame: g, places, and indices of the loops around it. */
+static Lv make_turns(const Calls *of, const Entry *e, const Call *loop, int depth)
+{
+    Model *m = of->m;
+    Ir *ir = &m->ir;
+    Calls c = {.m = m};
+    const Lt arg[] = {ir->ptr, ir->ptr, ir->i64, ir->i64};
+    const char *name = arena_printf(m->arena, "%s.%s.turns.%d", m->name, e->name, of->turns.n);
+    Lv fn = ir_function(ir, name, ir->none, arg, 4);
+    lines_function(m->lines, fn, name, loop->origin);
+    lines_at(m->lines, loop->origin);
+    Lv frame = LLVMGetParam(fn, 0);
+    c.g = ir_load(ir, ir->ptr, frame, 8);
+    c.places = ir_load(ir, ir->ptr, ir_off(ir, frame, FRAME_PLACES), 8);
+    c.scratch = LLVMGetParam(fn, 1);
+    Lv at = LLVMBuildPtrToInt(ir->b, c.scratch, ir->i64, "");
+    Lv lanes = LLVMBuildPtrToInt(ir->b, ir_off(ir, c.g, m->p->lanes_offset), ir->i64, "");
+    Lv bytes = ir_int(ir, m->p->lane_bytes);
+    c.lane = LLVMBuildUDiv(ir->b, LLVMBuildSub(ir->b, at, lanes, ""), bytes, "");
+    open_frame(&c, widest(loop->body, loop->n_body));
+    for (int d = 0; d < depth; d++)
+        c.index[d] = ir_load(ir, ir->i64, ir_off(ir, frame, FRAME_INDEX + 8 * d), 8);
+    IrLoop l = ir_loop(ir, LLVMGetParam(fn, 2), LLVMGetParam(fn, 3), 1, true);
+    c.index[depth] = l.i;
+    emit_list(&c, loop->body, loop->n_body, depth + 1);
+    ir_loop_end(ir, &l);
+    LLVMBuildRetVoid(ir->b);
+    return fn;
+}
+
+/* Of all loops whose turns may run at once. */
+static void make_all_turns(Calls *c, const Entry *e, const Call *call, int32_t n, int depth)
+{
+    const Model *m = c->m;
+    for (const Call *x = call; x < call + n; x++) {
+        if (x->kind == CALL_LOOP && x->turns > 1 && m->p->lane_bytes > 0 &&
+            fits_lane(m, x->body, x->n_body)) {
+            Turns made = {x, make_turns(c, e, x, depth)};
+            vec_push(m->arena, &c->turns, made);
+        } else if (x->kind == CALL_LOOP || x->kind == CALL_GUARD) {
+            make_all_turns(c, e, x->body, x->n_body, depth + (x->kind == CALL_LOOP));
+        }
+    }
+}
+
+/* Where all lanes have as much to do, they take turns; else they share out each kernel. */
+static void emit_turns(Calls *c, const Call *loop, Lv turns, int depth)
+{
+    Ir *ir = &c->m->ir;
+    Lv threads = LLVMBuildSExt(ir->b, ir_load(ir, ir->i32, ir_off(ir, c->g, HANDLE_THREADS), 4),
+                               ir->i64, "");
+    Lv rest = LLVMBuildURem(ir->b, ir_int(ir, loop->count), threads, "");
+    Lv even = LLVMBuildICmp(ir->b, LLVMIntEQ, rest, ir_int(ir, 0), "");
+    Lv many = LLVMBuildICmp(ir->b, LLVMIntSLE, ir_mul(ir, threads, MANY_TURNS),
+                            ir_int(ir, loop->count), "");
+    Lv room = LLVMBuildICmp(ir->b, LLVMIntSLE, threads, ir_int(ir, loop->turns), "");
+    Lv more = LLVMBuildICmp(ir->b, LLVMIntSGT, threads, ir_int(ir, 1), "");
+    Lv is = LLVMBuildAnd(ir->b, LLVMBuildOr(ir->b, even, many, ""),
+                         LLVMBuildAnd(ir->b, room, more, ""), "");
+    Lv frame = ir_slot(ir, LLVMArrayType(ir->i64, FRAME_WORDS), 16);
+    IrIf s = ir_if(ir, is);
+    ir_store(ir, c->g, frame, 8);
+    ir_store(ir, c->places, ir_off(ir, frame, FRAME_PLACES), 8);
+    for (int d = 0; d < depth; d++)
+        ir_store(ir, c->index[d], ir_off(ir, frame, FRAME_INDEX + 8 * d), 8);
+    Lv n = ir_int(ir, loop->count);
+    Lv arg[] = {c->g, turns, frame, n, n, ir_int(ir, 1)};
+    ir_call(ir, support_fn(ir, "gradc.share"), arg, 6);
+    ir_else(ir, &s);
+    emit_loop(c, loop, depth);
+    ir_end_if(ir, &s);
+}
+
 static Lv make_calls(Model *m, const Entry *e)
 {
     Ir *ir = &m->ir;
     Calls c = {.m = m, .lap = m->o->laps ? lap_of(m) : NULL};
+    if (c.lap == NULL)
+        make_all_turns(&c, e, e->call, e->n_calls, 0);
     const Lt arg[] = {ir->ptr, ir->ptr};
     const char *name = arena_printf(m->arena, "%s.%s.calls", m->name, e->name);
     Lv fn = ir_function(ir, name, ir->none, arg, 2);
     lines_function(m->lines, fn, name, e->n_calls > 0 ? e->call[0].origin : NULL);
     c.g = LLVMGetParam(fn, 0);
     c.places = LLVMGetParam(fn, 1);
-    c.indices = ir_slot(ir, LLVMArrayType(ir->i64, MAX_LOOP_DEPTH), 16);
-    c.bufs = ir_slot(ir, LLVMArrayType(ir->ptr, (unsigned)widest(e->call, e->n_calls)), 16);
-    for (int d = 0; d < MAX_LOOP_DEPTH; d++) {
-        c.index[d] = ir_int(ir, 0);
-        ir_store(ir, c.index[d], ir_off(ir, c.indices, 8 * d), 8);
-    }
+    open_frame(&c, widest(e->call, e->n_calls));
     emit_lap(&c, -1);
     emit_list(&c, e->call, e->n_calls, 0);
     LLVMBuildRetVoid(ir->b);

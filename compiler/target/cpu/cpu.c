@@ -40,6 +40,7 @@ static const Caps *cpu_caps(Ctx *cx, const TargetOptions *o, Arena *arena)
     kept->threads_max = o->threads_max > 0 ? o->threads_max : DEFAULT_THREADS;
     Caps *c = NEW(arena, Caps);
     *c = (Caps){.local_bytes = m->l2_bytes / 2,
+                .turns = true,
                 .bf16_pairs = m->dots,
                 .prologue_insts = 12,
                 .epilogue_insts = 64,
