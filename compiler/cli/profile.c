@@ -124,6 +124,15 @@ static int call_often(Session *s, Recorder *r, const ProfileRun *run, double *ns
     return st;
 }
 
+/* Where nobody looks, these lanes would take whole turns of one of the loops (Call.turns). */
+static bool takes_turns(const Call *call, int32_t n, int64_t threads)
+{
+    for (const Call *c = call; c < call + n; c++)
+        if ((threads > 1 && c->turns >= threads) || takes_turns(c->body, c->n_body, threads))
+            return true;
+    return false;
+}
+
 int profile_session(const Cli *c, Session *s, const ProfileRun *run, Profile *to)
 {
     Arena *a = &s->arena;
@@ -149,5 +158,6 @@ int profile_session(const Cli *c, Session *s, const ProfileRun *run, Profile *to
     if (st != GRADC_OK)
         return session_failed(s, "bench", st);
     make_rows(c->cx, program, to, &r, ns);
+    to->in_order = takes_turns(e->call, e->n_calls, run->threads);
     return EXIT_OK;
 }

@@ -36,6 +36,7 @@ typedef struct Profile {
     VEC(ProfileRow) row; /* the longest first */
     VEC(Event) event;    /* of the last call */
     bool has_all;        /* events of it */
+    bool in_order;       /* turns of loops, that are on a lane each where nobody looks */
 } Profile;
 
 /* Calls of an entry: the first ones, so many, don't count. */

@@ -49,6 +49,10 @@ void profile_text(const Profile *p, Text *to)
              "%10.1f %5s   the quickest call of the entry, as of each step; %.1f us if every step "
              "were at its roof\n",
              p->ns / 1e3, "", best / 1e3);
+    if (p->in_order)
+        text_add(to,
+                 "turns of loops ran one after another, to be timed; else each lane takes whole "
+                 "turns\n");
 }
 
 void profile_json(const Profile *p, Text *to)

@@ -67,6 +67,15 @@ verdict $? "no table: $(cat "$scratch/text")"
 verdict $? "a profile that nobody asked for: $(cat "$scratch/text")"
 
 # More lanes than blocks have scratch for by default: the probes' too.
+# What is not as it is where nobody looks is said.
+for threads in 1 2; do
+    "$gradc" bench tests/bench/models/attention-b4-t1024.model -D ctx=512 --steps 1 --warmup 1 \
+        --entry grad --threads $threads --profile >"$scratch/text" 2>&1
+    verdict $? "attention, $threads threads: $(cat "$scratch/text")"
+    said=$(grep -c '^turns of loops ran one after another' "$scratch/text")
+    check "attention, $threads threads: turns are mentioned $said times" [ "$said" -eq $((threads - 1)) ]
+done
+
 "$gradc" bench examples/line.model --steps 2 --threads 9 --profile >"$scratch/text" 2>&1 &&
     grep -q '9 threads' "$scratch/text"
 verdict $? "nine lanes: $(cat "$scratch/text")"
