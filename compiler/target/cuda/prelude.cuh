@@ -197,12 +197,12 @@ struct Or {
 /* The tree of virtual lanes: lane[l] = op(lane[l], lane[l + w]) for w = N/2 ... 1. */
 template <class Op, int N, class T> DEVICE T fold(const T (&from)[N])
 {
-    T lane[N];
+    T lane[N / 2];
 #pragma unroll
-    for (int l = 0; l < N; l++)
-        lane[l] = from[l];
+    for (int l = 0; l < N / 2; l++)
+        lane[l] = Op::of(from[l], from[l + N / 2]);
 #pragma unroll
-    for (int w = N / 2; w >= 1; w /= 2)
+    for (int w = N / 4; w >= 1; w /= 2)
 #pragma unroll
         for (int l = 0; l < w; l++)
             lane[l] = Op::of(lane[l], lane[l + w]);
