@@ -99,10 +99,12 @@ static void emit_panel(Emit *e, bool a)
     const Tile *t = &e->t;
     const KContract *c = e->con;
     Printer *p = e->p;
-    int wide = a ? t->m : t->n, inner;
+    int wide = a ? t->m : t->n, turns = a ? t->a_turns : t->b_turns, inner;
     bool along_k = a ? t->a_along_k : t->b_along_k;
     const char *role = a ? "m" : "n", *index = cu_index_type(p);
     inner = along_k ? t->k : wide;
+    if (turns > 0)
+        cu_line(p, "#pragma unroll %d", turns);
     cu_open(p, "for (int e = threadIdx.x; e < %d; e += %d)", wide * t->k, t->rows * t->cols);
     cu_line(p,
             along_k ? "const int at = e / %d, depth = e %% %d;"
@@ -210,7 +212,7 @@ Launch cu_contraction(Printer *p, const char *name, bool guarded)
         p, "/* %lld of %lld x %lld, sums of %lld; a block has %d x %d of them, a thread %d x %d */",
         (long long)t->extent[K_B], (long long)t->extent[K_M], (long long)t->extent[K_N],
         (long long)t->extent[K_K], t->m, t->n, t->each_m, t->each_n);
-    cu_kernel_head(p, name, threads, guarded);
+    cu_kernel_head(p, name, cu_printf(p, "%d, %d", threads, t->blocks), guarded);
     cu_line(p, "SHARED(%s, left, [%d][%d]);", e.type, t->k, left);
     cu_line(p, "SHARED(%s, right, [%d][%d]);", e.type, t->k, right);
     cu_kernel_begin(p, guarded);
@@ -227,5 +229,6 @@ Launch cu_contraction(Printer *p, const char *name, bool guarded)
     cu_close(p);
     return (Launch){.blocks = t->extent[K_B] * t->tiles_m * t->tiles_n,
                     .threads = threads,
-                    .shared_bytes = (int64_t)t->k * (left + right) * dtype_bytes(e.con->dtype)};
+                    .shared_bytes = (int64_t)t->k * (left + right) * dtype_bytes(e.con->dtype),
+                    .resident = t->blocks};
 }

@@ -27,7 +27,8 @@
  *   tile in registers, and adds k by k: the chain in the order of k. Leaves of k are sums of their
  *   own, added when they end. No product is made for a k beyond the last, as even 0 * 0 may turn
  *   a sum of -0 into 0. The epilogue runs for each element, in the thread that has it.
- *   A tile never shows in the bits, so that its size is free (tile.c).
+ *   A tile never shows in the bits, so that its size is free (tile.c). Launch bounds say how many
+ *   blocks are to share a multiprocessor, of an estimate of their registers.
  *
  * Limits. The limit is read where a kernel begins. Items beyond it end at once, loops end at it,
  *   a limited M or N cuts the tile's stores, a limited K its chain; sums of a K_ZERO DIM are 0.
@@ -52,6 +53,7 @@ typedef struct Launch {
     int64_t blocks; /* 0: there is nothing to do */
     int32_t threads;
     int64_t shared_bytes; /* of a block */
+    int32_t resident;     /* blocks that a multiprocessor has registers for; 0: as it comes */
 } Launch;
 
 /* Where the text of one kernel goes, and what its values are called. */
@@ -168,8 +170,9 @@ typedef struct Naming {
 Launch cu_loop_kernel(Printer *p, const char *name, bool guarded);
 Launch cu_contraction(Printer *p, const char *name, bool guarded);
 Launch cu_kernel(Text *to, Arena *arena, const Kernel *k, const Naming *as, Math *math);
-/* The first lines of either: name, arguments; the guard and the limit. */
-void cu_kernel_head(Printer *p, const char *name, int threads, bool guarded);
+/* The first lines of either: bounds of a launch ("256, 2"), name, arguments; the guard and the
+ * limit. */
+void cu_kernel_head(Printer *p, const char *name, const char *bounds, bool guarded);
 void cu_kernel_begin(Printer *p, bool guarded);
 
 /* The whole text: prelude, functions, kernels. */

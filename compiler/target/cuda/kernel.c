@@ -3,7 +3,7 @@
 #include "cuda.h"
 
 /* Arguments in the order of the buffers; what a kernel only reads is const. */
-void cu_kernel_head(Printer *p, const char *name, int threads, bool guarded)
+void cu_kernel_head(Printer *p, const char *name, const char *bounds, bool guarded)
 {
     const Kernel *k = p->k;
     Text t;
@@ -16,7 +16,7 @@ void cu_kernel_head(Printer *p, const char *name, int threads, bool guarded)
     }
     if (guarded)
         text_add(&t, "%sconst u8 *guard", t.n > 0 ? ", " : "");
-    cu_line(p, "extern \"C\" __global__ void __launch_bounds__(%d)", threads);
+    cu_line(p, "extern \"C\" __global__ void __launch_bounds__(%s)", bounds);
     cu_line(p, "%s(%s)", name, t.at != NULL ? t.at : "");
     cu_line(p, "{");
     p->depth++;

@@ -346,7 +346,7 @@ Launch cu_loop_kernel(Printer *p, const char *name, bool guarded)
     const char *who = plan->team == 1 ? "a thread" : cu_printf(p, "%d threads", plan->team);
     cu_line(p, "/* %lld item%s, %s each */", (long long)plan->items, plan->items == 1 ? "" : "s",
             who);
-    cu_kernel_head(p, name, plan->threads, guarded);
+    cu_kernel_head(p, name, cu_printf(p, "%d", plan->threads), guarded);
     emit_team(&e);
     cu_kernel_begin(p, guarded);
     emit_indices(&e);

@@ -6,6 +6,13 @@ enum {
     FEWEST_THREADS = 32,
     MULTIPROCESSORS = 132,  /* of an H100 or H200; an A100 has 108 */
     PANEL_BYTES = 40 << 10, /* both, of the 48 KiB that a block has without asking for more */
+    REGISTERS = 65536,      /* of a multiprocessor, since compute capability 7.0 */
+    REGISTER_UNIT = 8,      /* of a thread */
+    OTHER_REGISTERS = 32,   /* of a thread: addresses, indices, ends */
+    AT_HAND = 16,           /* instructions of a section whose values a thread has at once */
+    MOST_TURNS = 8,
+    MOST_THREADS = 1024, /* of blocks that share a multiprocessor, where that is asked for: ... */
+    MOST_BLOCKS = 16,    /* ... as many as all have */
 };
 
 static int64_t extent_of(const Kernel *k, KRole role)
@@ -91,6 +98,35 @@ static void share_elements(Tile *t, DType type)
     t->each_n = n;
 }
 
+/* Turns of a panel's loop that are written out: more hide more of memory's latency, and take
+ * registers that the sums need. */
+static int32_t count_turns(const Kernel *k, bool a)
+{
+    const KContract *c = &k->con;
+    int turns = MOST_TURNS, insts = c->n[a ? K_M : K_N] + c->n[K_K] - 2; /* to find indices */
+    for (Val v = a ? c->a_from : c->b_from; v < (a ? c->a_to : c->b_to); v++)
+        insts += k->inst.at[v].op != KI_CONST;
+    while (turns > 1 && turns * insts > AT_HAND)
+        turns /= 2;
+    return turns < MOST_TURNS ? turns : 0;
+}
+
+/* Left to itself, ptxas takes 32, 64 or 128 registers and spills a few for it. Told how many blocks
+ * share a multiprocessor, it takes what is there for each. A thread needs its sums, the elements of
+ * this k and of the next, and OTHER_REGISTERS. Two blocks at least, of which one computes while the
+ * other one waits for its panels; sums of leaves beside their total leave room for one. */
+static int32_t count_blocks(const Tile *t, DType type)
+{
+    int words = type == F64 ? 2 : 1, totals = t->leaf < t->extent[K_K] ? 2 : 1;
+    int values = totals * t->each_m * t->each_n + 2 * (t->each_m + t->each_n) + AT_HAND;
+    int64_t need = words * values + OTHER_REGISTERS;
+    int32_t threads = t->rows * t->cols;
+    int32_t blocks = (int32_t)(REGISTERS / (threads * align_up(need, REGISTER_UNIT)));
+    int32_t most = MOST_THREADS / threads < MOST_BLOCKS ? MOST_THREADS / threads : MOST_BLOCKS;
+    int32_t least = totals == 1 ? 2 : 1;
+    return blocks > most ? most : blocks < least ? least : blocks;
+}
+
 Tile cu_plan_tile(const Kernel *k)
 {
     Tile t = {.k = TILE_DEPTH, .leaf = k->con.leaf};
@@ -107,5 +143,8 @@ Tile cu_plan_tile(const Kernel *k)
     const KContract *c = &k->con;
     t.a_along_k = unit_loads(k, c->a_from, c->a_to, K_K) >= unit_loads(k, c->a_from, c->a_to, K_M);
     t.b_along_k = unit_loads(k, c->b_from, c->b_to, K_K) > unit_loads(k, c->b_from, c->b_to, K_N);
+    t.a_turns = count_turns(k, true);
+    t.b_turns = count_turns(k, false);
+    t.blocks = count_blocks(&t, k->con.dtype);
     return t;
 }

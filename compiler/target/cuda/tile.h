@@ -12,6 +12,8 @@ typedef struct Tile {
     int64_t tiles_m, tiles_n;  /* of one b */
     int64_t leaf;              /* k of a leaf; all of K where there are none */
     bool a_along_k, b_along_k; /* neighbouring threads load neighbouring k */
+    int32_t a_turns, b_turns;  /* elements of a panel that a thread has at hand; 0: any number */
+    int32_t blocks;            /* of a multiprocessor: what their registers are chosen for */
 } Tile;
 
 Tile cu_plan_tile(const Kernel *k);

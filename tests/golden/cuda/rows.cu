@@ -315,7 +315,7 @@ k2_const(float *b0)
 
 #line 6 "rows.model"
 /* 1 of 6 x 24, sums of 40; a block has 8 x 32 of them, a thread 1 x 1 */
-extern "C" __global__ void __launch_bounds__(256)
+extern "C" __global__ void __launch_bounds__(256, 4)
 k3_contract(const float *b0, const float *b1, float *b2)
 {
     SHARED(float, left, [16][12]);
@@ -525,7 +525,7 @@ k6_reduce_max_sum(const i64 *b0, const float *b1, float *b2, float *b3, float *b
 
 #line 6 "rows.model"
 /* 1 of 40 x 24, sums of 6; a block has 32 x 32 of them, a thread 2 x 2 */
-extern "C" __global__ void __launch_bounds__(256)
+extern "C" __global__ void __launch_bounds__(256, 4)
 k7_contract(const float *b0, const i64 *b1, const float *b2, const float *b3, const float *b4, const float *b5, float *b6)
 {
     SHARED(float, left, [16][36]);
@@ -547,6 +547,7 @@ k7_contract(const float *b0, const i64 *b1, const float *b2, const float *b3, co
                 left[depth][at] = v4;
             }
         }
+        #pragma unroll 1
         for (int e = threadIdx.x; e < 512; e += 256) {
             const int at = e % 32, depth = e / 32;
             const int n_at = n_from + at, k_at = k_from + depth;
