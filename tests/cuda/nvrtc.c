@@ -7,9 +7,13 @@
  *   FILE.cu                      a text of cases.c or steps.c
  *   FILE.model[:NAME=VALUE...]   whole programs as `build` compiles them, arguments checked
  *   --local=N                    in what follows up to N kernels may use local memory: a little
- * Says of each and each architecture how many kernels there are, and what the largest take. Failed
- * are warnings, errors, kernels that use local memory though they may not, and those that can't be
- * launched for want of registers. The last line is "passed=N failed=N skipped=N". */
+ *   --list                       in what follows each kernel of a FILE.model has a line, "kernel
+ *                                WHAT NAME THREADS sm_N REGISTERS FRAME SHARED", which ends in
+ * "local" where local memory is used; the first one is "nvrtc VERSION" Says of each and each
+ * architecture how many kernels there are, and what the largest take. Failed are warnings, errors,
+ * kernels that use local memory though they may not, and those that can't be launched for want of
+ * registers or shared memory, or not as many at once as their bounds ask for. The last line is
+ * "passed=N failed=N skipped=N". */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -21,13 +25,17 @@
 #include "target/cuda/images.h"
 #include "target/cuda/nvrtc.h"
 
-enum { MAX_DEFINES = 16, MAX_ARCHS = 8, OPS_TEXT = 40, REGISTERS = 65536, LITTLE = 96 };
+enum { MAX_DEFINES = 16, MAX_ARCHS = 8, OPS_TEXT = 40, LITTLE = 96 };
+/* Of a multiprocessor, and of a block without asking for more.
+ * source: CUDA C++ Programming Guide, "Technical Specifications per Compute Capability" */
+enum { REGISTERS = 65536, SHARED_BYTES = 48 << 10 };
 
 typedef struct Tool {
     Arena arena;
     Nvrtc nvrtc;
     int n_archs, arch[MAX_ARCHS];
     int most_local; /* kernels of one WHAT that may use local memory */
+    bool lists;
     int passed, failed;
 } Tool;
 
@@ -143,7 +151,14 @@ static int split_what(Ctx *cx, char *what, Define *d)
 
 /* ---- models --------------------------------------------------------------------------------- */
 
-/* NULL, or the name of a kernel whose block needs more registers than there are. */
+static bool is_too_large(const CubinKernel *k, const Launch *l)
+{
+    int64_t blocks = l->resident > 1 ? l->resident : 1, warps = blocks * ((l->threads + 31) / 32);
+    return align_up((int64_t)k->registers * 32, 256) * warps > REGISTERS ||
+           k->shared_bytes > l->shared_bytes || k->shared_bytes > SHARED_BYTES;
+}
+
+/* NULL, or the name of a kernel whose blocks need more than there is. */
 static const char *too_large(Tool *t, const CudaImages *m, int32_t n_kernels, int image)
 {
     Cubin c;
@@ -151,13 +166,27 @@ static const char *too_large(Tool *t, const CudaImages *m, int32_t n_kernels, in
         return NULL;
     for (int32_t k = 0; k < n_kernels; k++) {
         const CubinKernel *x = cubin_kernel(&c, m->name[k]);
-        int64_t warps = (m->launch[k].threads + 31) / 32;
         if (m->program_of_kernel[k] == m->items[image].program &&
-            (x == NULL || align_up((int64_t)x->registers * 32, 256) * warps > REGISTERS ||
-             x->shared_bytes > m->launch[k].shared_bytes))
+            (x == NULL || is_too_large(x, &m->launch[k])))
             return m->name[k];
     }
     return NULL;
+}
+
+/* What the names of kernels say beside their numbers: "contract_add". */
+static void list_kernels(Tool *t, const char *what, const CudaImages *m, int32_t n_kernels,
+                         const CudaImage *image)
+{
+    Cubin c;
+    if (cubin_read(image->bytes, image->size, &t->arena, &c) != NULL)
+        return;
+    for (int32_t k = 0; k < n_kernels; k++) {
+        const CubinKernel *x = cubin_kernel(&c, m->name[k]);
+        if (x != NULL && m->program_of_kernel[k] == image->program)
+            printf("kernel %s %s %d sm_%d %d %d %lld%s\n", what, strchr(x->name, '_') + 1,
+                   m->launch[k].threads, image->arch, x->registers, x->frame_bytes,
+                   (long long)x->shared_bytes, x->loads + x->stores > 0 ? " local" : "");
+    }
 }
 
 static void check_images(Tool *t, const char *what, const CudaImages *m, int32_t n_kernels)
@@ -171,6 +200,8 @@ static void check_images(Tool *t, const char *what, const CudaImages *m, int32_t
                 add_cubin(t, m->items[j].bytes, m->items[j].size, &n);
                 if (large != NULL)
                     n.wrong = arena_printf(&t->arena, "%s can't be launched", large);
+                if (t->lists)
+                    list_kernels(t, what, m, n_kernels, &m->items[j]);
             }
         for (int32_t k = 0; k < n_kernels; k++)
             kernels += m->program_of_kernel[k] >= 0;
@@ -283,7 +314,10 @@ int main(int argc, char **argv)
         size_t n = strlen(argv[i]);
         if (sscanf(argv[i], "--local=%d", &t.most_local) == 1)
             continue;
-        if (strcmp(argv[i], "ops") == 0)
+        if (strcmp(argv[i], "--list") == 0) {
+            t.lists = true;
+            printf("nvrtc %s\n", nvrtc_version(&t.nvrtc, &t.arena));
+        } else if (strcmp(argv[i], "ops") == 0)
             compile_all_ops(&t);
         else if (n > 3 && strcmp(argv[i] + n - 3, ".cu") == 0)
             compile_text(&t, last_part(argv[i]), read_file(&t.arena, argv[i], &n), -1);

@@ -7,6 +7,8 @@
 #   sh tests/cuda/run.sh BUILD nvrtc SET[@N]...   NVRTC compiles them, where there is one; up to N
 #                                              kernels of the set may use a little local memory
 #   sh tests/cuda/run.sh BUILD nvrtc-time FILE.model SECONDS   ... in so much time of one processor
+#   sh tests/cuda/run.sh BUILD nvrtc-needs FILE.model...   what kernels need is what needs.txt says;
+#                                              UPDATE=1: writes it
 #
 # NVRTC is what gradc finds, or the package of the Python index. SET of nvrtc is `ops`, too, and a
 # model is compiled as `build` does it.
@@ -184,10 +186,60 @@ nvrtc_time() {
     verdict $? "$1 takes $seconds s of one processor, more than $2"
 }
 
+# needs_table: of lines of gradc-cuda-nvrtc --list, a line for all kernels of one name, block and
+# shared memory; the registers of each of them, for each architecture.
+needs_table() {
+    awk '
+    {
+        sub(/\.model/, "", $2)
+        key = sprintf("%-28s %-20s %4d %6d", $2, $3, $4, $8)
+        has[key] = 1
+        n[key, $5, $6]++
+    }
+    END {
+        for (key in has) {
+            printf "%s", key
+            for (a = 80; a <= 90; a += 10) {
+                printf "  sm_%d", a
+                for (r = 0; r < 256; r++) {
+                    many = n[key, "sm_" a, r]
+                    if (many > 0)
+                        printf(" %d%s", r, many > 1 ? "*" many : "")
+                }
+            }
+            print ""
+        }
+    }' | LC_ALL=C sort
+}
+
+# nvrtc_needs MODEL...: no local memory, and what can be launched, whatever NVRTC is here; to the
+# register where it is the one that the table is of.
+nvrtc_needs() {
+    "$build/gradc-cuda-nvrtc" sm_80,sm_90 --list "$@" >"$scratch/list"
+    grep -v -e '^kernel ' -e '^nvrtc ' -e '^passed=' "$scratch/list"
+    add "$(tail -n 1 "$scratch/list")"
+    version=$(sed -n 's/^nvrtc //p' "$scratch/list")
+    sed -n '/^nvrtc /q;p' "$here/needs.txt" >"$scratch/needs"
+    {
+        echo "nvrtc $version"
+        grep '^kernel ' "$scratch/list" | needs_table
+    } >>"$scratch/needs"
+    if [ -n "${UPDATE:-}" ]; then
+        cp "$scratch/needs" "$here/needs.txt"
+    elif ! grep -qx "nvrtc $version" "$here/needs.txt"; then
+        skip "registers of each kernel: the table is of another NVRTC than $version"
+    else
+        check "tests/cuda/needs.txt is not what kernels need (UPDATE=1 writes it)" \
+            diff "$here/needs.txt" "$scratch/needs"
+    fi
+}
+
 if [ "$mode" = nvrtc ]; then
     find_nvrtc && nvrtc "$@"
 elif [ "$mode" = nvrtc-time ]; then
     find_nvrtc && nvrtc_time "$@"
+elif [ "$mode" = nvrtc-needs ]; then
+    find_nvrtc && nvrtc_needs "$@"
 elif ! command -v g++ >/dev/null; then
     skip "kernels on the emulator: there is no g++"
 elif [ "$mode" = plants ]; then

@@ -1,8 +1,8 @@
 # Kernels of the target cuda, and whole training steps, run on an emulator: the bits are the exact
 # interpreter's, in three orders of threads and blocks; no bound is passed and no race is seen;
-# planted bugs are. NVRTC compiles the kernels of all examples, ops and samples. Objects, the
-# runtime and the commands run on a mock driver: the bits are those of the objects for CPUs, and
-# each call of the driver fails once.
+# planted bugs are. NVRTC compiles the kernels of all examples, ops and samples; what they need is in
+# a table. Objects, the runtime and the commands run on a mock driver: the bits are those of the
+# objects for CPUs, and each call of the driver fails once.
 . tests/stage.sh
 if ! build build Release gradc gradc-cuda-cases gradc-cuda-steps gradc-cuda-nvrtc \
     >build/log/make-cuda.txt 2>&1; then
@@ -18,12 +18,15 @@ run cuda-address sh tests/cuda/run.sh build address shapes types operations conv
     random:1000:30 wide:few "$half"
 run cuda-thread sh tests/cuda/run.sh build thread shapes convolutions random:2000:20 "$half"
 run cuda-plants sh tests/cuda/run.sh build plants
-# Behind @: kernels that use a little local memory. ptxas keeps some tiles to 64 or 128 registers,
-# and stores lanes of bools at once in a loop of few turns.
-run cuda-nvrtc sh tests/cuda/run.sh build nvrtc matmuls@6 examples/resnet8.model@7 depthwise@1 \
-    convolutions examples/gpt2.model@1 random:1:80@2 ops@5 examples/chargpt.model \
-    examples/fashion.model@5 "$half" shapes types operations examples/digits.model \
+# Behind @: kernels that use a little local memory. Of a product whose k is one panel long, ptxas loads
+# all of the panel at once; lanes of a loop that is too long to be written out are an array.
+run cuda-nvrtc sh tests/cuda/run.sh build nvrtc matmuls@4 examples/resnet8.model depthwise \
+    convolutions@1 examples/gpt2.model random:1:80@1 ops examples/chargpt.model \
+    examples/fashion.model "$half" shapes types operations examples/digits.model \
     examples/line.model few wide:few@1
+run cuda-needs sh tests/cuda/run.sh build nvrtc-needs examples/digits.model \
+    examples/fashion.model examples/resnet8.model examples/chargpt.model "$half" \
+    examples/gpt2.model:layers=1 tests/bench/models/attention-b1-t4096.model
 run cuda-nvrtc-time sh tests/cuda/run.sh build nvrtc-time examples/gpt2.model 30
 gpt=examples/chargpt.model:-D:layers=1:-D:width=32:-D:ctx=16:-D:batch=2:-D:heads=2:-D:vocab=40
 run cuda-contract sh tests/cuda/host.sh build contract
