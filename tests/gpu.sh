@@ -7,6 +7,18 @@
 #
 # Needs what README.md names, NVRTC 12 or newer, and the driver. What it prints goes to
 # tests/bench/results, with the device's name.
+#
+# Until that has been done, nothing of the target cuda has met hardware. What stands in for it:
+#   kernels           compiled by g++ for the emulator of tests/cuda, in three orders of threads, and
+#                     with sanitizers; what NVRTC makes of the same text is compiled, and its
+#                     registers, spills and arguments are read, but no instruction of it has run
+#   PTX               looked at for names alone: no driver has compiled it
+#   the prelude       its branches under __CUDA_ARCH__ (asm of halves, shuffles, barriers): read alone
+#   runtime/cuda*.c   every call on tests/cuda/mock.cpp, as the reference manual describes the driver:
+#                     graphs, captures, events, pinned stages, a caller's stream, memory of a device
+#   times             the model of compiler/target/cuda/gpu.h is on paper, its 2 us a launch and 90 % of
+#                     the bandwidth, too; bench --profile has told the mock's clock alone
+#   more than one GPU, and devices other than sm_80 and sm_90 but for compiling
 set -u
 cd "$(dirname "$0")/.." || exit 3
 . tests/tally.sh
