@@ -114,6 +114,15 @@ void gradc_cuda_use(const gradc_cuda *gpu, gradc_options *o)
         o->cuda = gpu;
 }
 
+void gradc_cuda_watch(gradc_cuda *gpu, gradc_cuda_lap lap, void *of)
+{
+    Gpu *u = (Gpu *)(void *)gpu;
+    if (u != NULL) {
+        u->lap = lap;
+        u->lap_of = of;
+    }
+}
+
 void gradc_cuda_about(const gradc_cuda *gpu, gradc_cuda_device *about)
 {
     if (about != NULL)

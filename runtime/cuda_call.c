@@ -137,7 +137,9 @@ static bool is_idle(const State *s, const Feed *f)
 static int launch_parts(State *s, int32_t entry, const Feed *f, const Stage *stage)
 {
     int status = gr_cuda_upload(s, f, stage);
-    if (status == GRADC_OK && s->gpu->plain)
+    if (status == GRADC_OK && s->gpu->lap != NULL)
+        status = gr_cuda_launch_watched(s, f->e, s->stream);
+    else if (status == GRADC_OK && s->gpu->plain)
         status = gr_cuda_launch_all(s, f->e, s->stream);
     else if (status == GRADC_OK) {
         if (s->bare[entry] == NULL)
@@ -150,7 +152,7 @@ static int launch_parts(State *s, int32_t entry, const Feed *f, const Stage *sta
 
 static int launch(State *s, int32_t entry, const Feed *f, Stage *stage)
 {
-    bool whole = !f->on_device && !s->gpu->plain;
+    bool whole = !f->on_device && !s->gpu->plain && s->gpu->lap == NULL;
     CuGraphExec graph = s->graph[entry][stage - s->stage];
     int status = whole ? CU(s, cuGraphLaunch, graph, s->stream) : launch_parts(s, entry, f, stage);
     if (status == GRADC_OK)

@@ -33,6 +33,7 @@ enum {
     CU_POINTER_MEMORY_TYPE = 2,
     CU_MEMORY_OF_DEVICE = 2,
     CU_STREAM_NON_BLOCKING = 1,
+    CU_EVENT_TIMING = 0,
     CU_EVENT_NO_TIMING = 2,
     CU_CAPTURE_THREAD = 1, /* other threads may do as they like meanwhile */
     CU_HOST_PORTABLE = 1,
@@ -87,6 +88,7 @@ enum { CU_LEAST_DRIVER = 11040 };
     F(cuEventCreate, (CuEvent * e, unsigned flags))                                                \
     F(cuEventRecord, (CuEvent e, CuStream s))                                                      \
     F(cuEventSynchronize, (CuEvent e))                                                             \
+    F(cuEventElapsedTime, (float *ms, CuEvent from, CuEvent to))                                   \
     F(cuEventDestroy_v2, (CuEvent e))
 
 typedef struct Driver {

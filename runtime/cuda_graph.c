@@ -19,7 +19,7 @@ static int launch(State *s, const gradc_cuda_op *op, const int64_t *index, CuStr
     if (r == CU_OK && s->gpu->plain)
         r = s->gpu->driver.cuStreamSynchronize(stream);
     if (r == CU_OK)
-        return GRADC_OK;
+        return s->watched != NULL ? gr_cuda_mark(s, op, stream) : GRADC_OK;
     char what[160];
     snprintf(what, sizeof what, "cuLaunchKernel of %.120s", k->name);
     return gr_cuda_check(s, r, what);

@@ -15,6 +15,7 @@ static void release_memory(State *s)
     for (int k = 0; k < GR_STAGES; k++)
         if (s->stage[k].done != NULL)
             d->cuEventDestroy_v2(s->stage[k].done);
+    gr_cuda_drop_marks(s);
     if (s->own != NULL)
         d->cuStreamDestroy_v2(s->own);
     if (s->memory != 0)
@@ -46,6 +47,7 @@ static void release(State *s)
     }
     if (s->context != NULL)
         s->gpu->driver.cuDevicePrimaryCtxRelease_v2(s->gpu->device);
+    gr_free(s->mark);
     gr_free(s->module);
     gr_free(s->function);
     gr_free(s->value);

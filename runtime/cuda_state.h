@@ -19,6 +19,8 @@ typedef struct Gpu {
     CuStream stream; /* the caller's, or NULL */
     bool plain;      /* $GRADC_CUDA_SYNC: no graphs, and a wait after each launch */
     gradc_cuda_device about;
+    gradc_cuda_lap lap; /* NULL: nobody watches */
+    void *lap_of;
 } Gpu;
 
 /* What a call leaves in its stage; then come the inputs. */
@@ -36,6 +38,12 @@ typedef struct Stage {
     bool used;     /* a call has been launched, and nobody has looked at what it left */
     int32_t entry; /* its */
 } Stage;
+
+/* Where a launch has ended. */
+typedef struct Mark {
+    CuEvent event;
+    int64_t op; /* -1: of none */
+} Mark;
 
 typedef struct gradc_cuda_state {
     const Gpu *gpu;
@@ -60,7 +68,10 @@ typedef struct gradc_cuda_state {
     int64_t first_refused;                /* of these */
     unsigned char loss[8];                /* of the last step or grad that has been looked at */
     bool has_loss, has_gradients;
-    CuPointer *value; /* arguments of a launch */
+    Mark *mark;                       /* behind launches that are watched */
+    int64_t marks, events, mark_room; /* of this call; that have an event; of the array */
+    const gradc_cuda_op *watched;     /* the entry's; NULL: what is launched is not watched */
+    CuPointer *value;                 /* arguments of a launch */
     void **argument;
     bool lost;           /* after a failure: it can only be closed */
     int32_t lost_status; /* ... with this */
@@ -106,6 +117,14 @@ static inline unsigned char *gr_cuda_staged(const State *s, const Stage *stage, 
 {
     return (unsigned char *)(stage->left + 1) + s->at[i];
 }
+
+/* ---- cuda_watch.c: times of launches ---- */
+
+/* Everything that the entry launches, one by one; waits, and tells the GPU's `lap` of each. */
+int gr_cuda_launch_watched(State *s, const gradc_cuda_entry *e, CuStream stream);
+/* Behind the launch of `op`, or of nothing: NULL. */
+int gr_cuda_mark(State *s, const gradc_cuda_op *op, CuStream stream);
+void gr_cuda_drop_marks(State *s);
 
 /* ---- cuda_feed.c: inputs ---- */
 

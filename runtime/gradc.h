@@ -218,6 +218,16 @@ typedef struct gradc_cuda_device {
 /* NULL gpu: all zero. */
 GRADC_API void gradc_cuda_about(const gradc_cuda *gpu, gradc_cuda_device *about);
 
+/* For profiles. A launch of a call: its row in the object's table of what the entry launches (rows
+ * of loops count, and those in them come again and again), and from when to when it ran, in ns of
+ * the device's clock since the call's first launch. op -1 comes first: nothing, between two events.
+ */
+typedef void (*gradc_cuda_lap)(void *of, int64_t op, double from, double to);
+/* From now on handles of `gpu` launch kernels one by one, with an event of the driver behind each,
+ * and a call tells `lap` of its launches, in their order, before it returns; `lap` calls no handle.
+ * NULL lap: no more. Not while a call is under way. */
+GRADC_API void gradc_cuda_watch(gradc_cuda *gpu, gradc_cuda_lap lap, void *of);
+
 /* ------------------------------------------------------------------------------------------------
  * Arrays in memory
  */

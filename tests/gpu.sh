@@ -129,6 +129,8 @@ if [ -z "$mock" ]; then
         bench "$model" --steps 100
     done
     bench gpt2 --steps 10
+    check "a profile of gpt2" "$gradc" bench examples/gpt2.model --target cuda --steps 10 --profile
+    head -n 30 "${checked:-$scratch/checked}" >>"$scratch/times"
 else
     skip "benchmarks: on the mock they say nothing"
 fi

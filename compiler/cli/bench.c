@@ -130,7 +130,7 @@ static int profile(const Cli *c, Session *s, const ProfileRun *run, const char *
     Profile p;
     Text t;
     text_init(&t, &s->arena);
-    int status = profile_session(c, s, run, &p);
+    int status = (s->gpu != NULL ? profile_launches : profile_session)(c, s, run, &p);
     if (status != EXIT_OK)
         return status;
     if (cli_has(c, OPT_PROFILE)) {
@@ -182,8 +182,10 @@ int command_bench(Cli *c)
     if (status != EXIT_OK)
         return status;
     c->laps = cli_has(c, OPT_PROFILE) || trace != NULL;
-    if (c->laps && strcmp(cli_value(c, OPT_TARGET, "cpu"), "cpu") != 0)
-        return usage_error(c, "--profile and --emit trace are for --target cpu");
+    if (cli_has(c, OPT_GPU) && !cli_has(c, OPT_PROFILE))
+        return usage_error(c, "--gpu goes with --profile");
+    if (cli_gpu(c, NULL, &(const struct Gpu *){NULL}) != EXIT_OK)
+        return EXIT_USAGE;
     status = session_open(c, &s, false);
     if (status == EXIT_OK)
         status = bench(c, &s, trace);

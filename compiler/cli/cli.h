@@ -8,6 +8,7 @@
 #include "../compile.h"
 
 struct gradc_store; /* of libgradc */
+struct Gpu;         /* target/cuda/gpu.h */
 
 /* Exit status. */
 enum {
@@ -73,6 +74,10 @@ int cli_cost(Cli *c);
 int cli_measured(Cli *c); /* --cost measured, with --cost-file */
 /* --threads, by default as many as there are cores, and at most 8; scratch for as many. */
 int cli_threads(Cli *c, int64_t *threads);
+
+/* --gpu, or `otherwise`, which may be NULL; *gpu is NULL of another target, or where there is no
+ * name. EXIT_USAGE after a message. */
+int cli_gpu(const Cli *c, const char *otherwise, const struct Gpu **gpu);
 
 /* --jobs, by default as many as there are cores. */
 int cli_jobs(Cli *c, int32_t *jobs);

@@ -241,18 +241,18 @@ static void put_json(const Table *t, Text *to)
 
 /* ---- the command ---------------------------------------------------------------------------- */
 
-static int find_gpu(const Cli *c, const Gpu **gpu)
+int cli_gpu(const Cli *c, const char *otherwise, const Gpu **gpu)
 {
-    const char *name = cli_value(c, OPT_GPU, "h100"), *known = "";
-    bool cuda = strcmp(cli_value(c, OPT_TARGET, "cpu"), "cuda") == 0;
-    *gpu = cuda ? gpu_find(name) : NULL;
-    if (!cuda && cli_has(c, OPT_GPU))
-        return usage_error(c, "--gpu is for --target cuda");
+    const char *name = cli_value(c, OPT_GPU, otherwise), *known = "";
+    *gpu = NULL;
+    if (strcmp(cli_value(c, OPT_TARGET, "cpu"), "cuda") != 0)
+        return cli_has(c, OPT_GPU) ? usage_error(c, "--gpu is for --target cuda") : EXIT_OK;
+    *gpu = name != NULL ? gpu_find(name) : NULL;
+    if (*gpu != NULL || name == NULL)
+        return EXIT_OK;
     for (int i = 0; i < n_gpus; i++)
         known = arena_printf(&c->cx->perm, "%s%s%s", known, i > 0 ? ", " : "", gpus[i].name);
-    if (cuda && *gpu == NULL)
-        return usage_error(c, "--gpu knows %s, not `%s`", known, name);
-    return EXIT_OK;
+    return usage_error(c, "--gpu knows %s, not `%s`", known, name);
 }
 
 /* What trains, else what evaluates. */
@@ -270,7 +270,7 @@ int show_kernels(Cli *c, bool json)
     Arena arena = {0};
     Output out = {.arena = &arena};
     Table t = {.c = c, .arena = &arena};
-    int status = find_gpu(c, &t.gpu);
+    int status = cli_gpu(c, "h100", &t.gpu);
     if (status == EXIT_OK)
         status = compile_to(c, 2, &out);
     if (status == EXIT_OK) {

@@ -8,37 +8,42 @@
 #include "../plan/report.h"
 #include "timing.h"
 
-const char *const profile_limit[N_LIMITS] = {[LIMIT_FLOPS] = "flops",
-                                             [LIMIT_MATH] = "math",
-                                             [LIMIT_BYTES] = "bytes",
-                                             [LIMIT_CALLS] = "calls"};
+static const char *const limit_name[N_LIMITS] = {[LIMIT_FLOPS] = "flops",
+                                                 [LIMIT_MATH] = "math",
+                                                 [LIMIT_BYTES] = "bytes",
+                                                 [LIMIT_CALLS] = "calls"};
 
 enum { MOST_EVENTS = 1 << 20 };
 
-typedef struct Recorder {
-    Profile *p;
-    Arena *arena;
-    double began, last;
-    double *ns;     /* by step, of this call */
-    int64_t *calls; /* likewise */
-} Recorder;
+Recorder recorder_make(Profile *p, Arena *a)
+{
+    Recorder r = {.p = p, .arena = a};
+    r.ns = NEW_ARRAY(a, double, p->n_steps + 1);
+    r.calls = NEW_ARRAY(a, int64_t, p->n_steps + 1);
+    r.least = NEW_ARRAY(a, double, p->n_steps + 1);
+    return r;
+}
+
+void record(Recorder *r, int32_t step, double from, double to)
+{
+    r->ns[step] += to - from;
+    r->calls[step]++;
+    if (r->p->event.n < MOST_EVENTS) {
+        Event e = {step, from, to};
+        vec_push(r->arena, &r->p->event, e);
+    } else {
+        r->p->has_all = false;
+    }
+}
 
 static void lap(void *of, int64_t step)
 {
     Recorder *r = of;
     double now = timing_clock(false);
-    if (step < 0) {
+    if (step < 0)
         r->began = now;
-    } else {
-        r->ns[step] += now - r->last;
-        r->calls[step]++;
-        if (r->p->event.n < MOST_EVENTS) {
-            Event e = {(int32_t)step, r->last - r->began, now - r->began};
-            vec_push(r->arena, &r->p->event, e);
-        } else {
-            r->p->has_all = false;
-        }
-    }
+    else
+        record(r, (int32_t)step, r->last - r->began, now - r->began);
     r->last = timing_clock(false); /* what was done here is nobody's time */
 }
 
@@ -62,9 +67,11 @@ static ProfileRow *row_of(const Ctx *cx, Profile *p, Arena *arena, const Call *c
     return &p->row.at[p->row.n - 1];
 }
 
-static void count(ProfileRow *row, const Roof *roof, const Kernel *k, double calls)
+static void count(const Profile *p, ProfileRow *row, const Program *program, int32_t step,
+                  double calls)
 {
-    KCost cost = kernel_cost(k);
+    const Roof *roof = &p->roof;
+    KCost cost = kernel_cost(program->kernel.at[p->step[step]->kernel]);
     double bytes = cost.bytes_read + cost.bytes_written;
     row->flops += calls * cost.flops;
     row->bytes += calls * bytes;
@@ -72,6 +79,11 @@ static void count(ProfileRow *row, const Roof *roof, const Kernel *k, double cal
     row->least[LIMIT_MATH] += calls * cost.work / roof->work;
     row->least[LIMIT_BYTES] += calls * bytes / roof_bytes(roof, bytes);
     row->least[LIMIT_CALLS] += calls * roof->call;
+    for (int l = 0; l < N_LIMITS; l++)
+        if (row->limit == NULL || row->least[l] > row->best) {
+            row->best = row->least[l];
+            row->limit = limit_name[l];
+        }
 }
 
 static int longer(const void *a, const void *b)
@@ -80,29 +92,27 @@ static int longer(const void *a, const void *b)
     return (x->ns < y->ns) - (x->ns > y->ns);
 }
 
-static void make_rows(const Ctx *cx, const Program *program, Profile *p, const Recorder *r,
-                      const double *ns)
+void make_rows(const Ctx *cx, const Program *program, const Recorder *r, CountStep *counts)
 {
+    Profile *p = r->p;
     for (int32_t i = 0; i < p->n_steps; i++) {
         const Call *call = p->step[i];
+        if (call == NULL)
+            continue;
         ProfileRow *row = row_of(cx, p, r->arena, call);
-        row->ns += ns[i];
+        row->ns += r->least[i];
         row->calls += r->calls[i];
         if (call->kind == CALL_KERNEL)
-            count(row, &p->roof, program->kernel.at[call->kernel], (double)r->calls[i]);
+            counts(p, row, program, i, (double)r->calls[i]);
     }
-    for (int i = 0; i < p->row.n; i++)
-        for (int l = 0; l < N_LIMITS; l++)
-            if (p->row.at[i].least[l] > p->row.at[i].least[p->row.at[i].limit])
-                p->row.at[i].limit = l;
     if (p->row.n > 0)
         qsort(p->row.at, (size_t)p->row.n, sizeof *p->row.at, longer);
 }
 
 /* ---- calls ------------------------------------------------------------------------------ */
 
-/* ns: of each step, what its quickest call took; of the entry too, into p->ns. */
-static int call_often(Session *s, Recorder *r, const ProfileRun *run, double *ns)
+/* Of each step, and of the entry, what the quickest call took. */
+int record_calls(Session *s, Recorder *r, const ProfileRun *run)
 {
     Profile *p = r->p;
     EntryFn *fn = entry_fn(s->model, longest_entry(s->model));
@@ -119,7 +129,7 @@ static int call_often(Session *s, Recorder *r, const ProfileRun *run, double *ns
         double took = timing_clock(false) - start;
         p->ns = i == 0 ? took : fmin(took, p->ns);
         for (int32_t k = 0; k < p->n_steps; k++)
-            ns[k] = i == 0 ? r->ns[k] : fmin(r->ns[k], ns[k]);
+            r->least[k] = i == 0 ? r->ns[k] : fmin(r->ns[k], r->least[k]);
     }
     return st;
 }
@@ -147,17 +157,14 @@ int profile_session(const Cli *c, Session *s, const ProfileRun *run, Profile *to
     int status = probe_roof(c, run->threads, &to->roof);
     if (status != EXIT_OK)
         return status;
-    Recorder r = {.p = to, .arena = a};
-    r.ns = NEW_ARRAY(a, double, to->n_steps + 1);
-    r.calls = NEW_ARRAY(a, int64_t, to->n_steps + 1);
-    double *ns = NEW_ARRAY(a, double, to->n_steps + 1);
+    Recorder r = recorder_make(to, a);
     Lap *hook = loaded_symbol(s->loaded, arena_printf(a, "%s_lap", program->name));
     *hook = (Lap){lap, &r};
-    int st = call_often(s, &r, run, ns);
+    int st = record_calls(s, &r, run);
     *hook = (Lap){0};
     if (st != GRADC_OK)
         return session_failed(s, "bench", st);
-    make_rows(c->cx, program, to, &r, ns);
+    make_rows(c->cx, program, &r, count);
     to->in_order = takes_turns(e->call, e->n_calls, run->threads);
     return EXIT_OK;
 }

@@ -5,11 +5,6 @@
 
 #include "../plan/report.h"
 
-static double at_best(const ProfileRow *r)
-{
-    return r->least[r->limit];
-}
-
 static const char *label_of(const ProfileRow *r)
 {
     return r->call->label != NULL ? r->call->label : "?";
@@ -23,8 +18,80 @@ static double in_steps(const Profile *p)
     return sum;
 }
 
+/* ---- on a GPU ---------------------------------------------------------------------------- */
+
+static void put_model(const Profile *p, Text *to)
+{
+    if (p->gpu != NULL)
+        text_add(to, "model us: as %s would take, with %.1f us a launch and %.0f %% of %.0f GB/s",
+                 p->gpu->title, gpu_launch_ns / 1e3, 100 * gpu_reached, p->gpu->memory);
+    else
+        text_add(to, "there is no model of this device: --gpu takes another's");
+}
+
+static void launches_text(const Profile *p, Text *to)
+{
+    double sum = in_steps(p), best = 0;
+    text_add(to,
+             "entry %s, %lld calls on %s, launch by launch; two events of the driver with nothing "
+             "between\nthem are %.1f us apart; ",
+             p->entry, (long long)p->n_calls, p->device, p->apart / 1e3);
+    put_model(p, to);
+    text_add(to, "\n\n%10s %6s %7s %9s %8s %9s  %-6s %s\n", "us", "share", "calls", "GFLOP/s",
+             "GB/s", "model us", "limit", "step");
+    for (int i = 0; i < p->row.n; i++) {
+        const ProfileRow *r = &p->row.at[i];
+        double ns = r->ns > 0 ? r->ns : 1;
+        best += r->best;
+        bool known = r->limit != NULL;
+        text_add(to, "%10.1f %5.1f%% %7lld %9.1f %8.1f %9s  %-6s %s%s%s\n", r->ns / 1e3,
+                 sum > 0 ? 100 * r->ns / sum : 0, (long long)r->calls, r->flops / ns, r->bytes / ns,
+                 known ? arena_printf(to->arena, "%.1f", r->best / 1e3) : "-",
+                 known ? r->limit : "-", r->line != NULL ? r->line : "",
+                 r->line != NULL ? ": " : "", label_of(r));
+    }
+    text_add(to, "%10.1f %5s   all launches, the quickest of each", sum / 1e3, "");
+    if (p->gpu != NULL)
+        text_add(to, "; %.1f us by the model", best / 1e3);
+    text_add(to, "\n");
+}
+
+static void launches_json(const Profile *p, Text *to)
+{
+    text_add(to, "{\"entry\": \"%s\", \"calls\": %lld, ", p->entry, (long long)p->n_calls);
+    text_pair(to, "device", p->device);
+    text_add(to, ", ");
+    text_pair(to, "gpu", p->gpu != NULL ? p->gpu->name : NULL);
+    text_add(to,
+             ", \"ns\": %.0f, \"apart_ns\": %.0f, \"launch_ns\": %.0f, \"reached\": %.2f, "
+             "\"steps\": [",
+             in_steps(p), p->apart, gpu_launch_ns, gpu_reached);
+    for (int i = 0; i < p->row.n; i++) {
+        const ProfileRow *r = &p->row.at[i];
+        text_add(to, "%s\n{", i > 0 ? "," : "");
+        text_pair(to, "step", label_of(r));
+        text_add(to, ", ");
+        text_pair(to, "line", r->line);
+        text_add(to, ", \"calls\": %lld, \"ns\": %.0f, \"flops\": %.0f, \"bytes\": %.0f, ",
+                 (long long)r->calls, r->ns, r->flops, r->bytes);
+        if (r->limit != NULL)
+            text_add(to, "\"model_ns\": %.0f, ", r->best);
+        else
+            text_add(to, "\"model_ns\": null, ");
+        text_pair(to, "limit", r->limit);
+        text_add(to, "}");
+    }
+    text_add(to, "]}");
+}
+
+/* ---- on any machine ------------------------------------------------------------------------ */
+
 void profile_text(const Profile *p, Text *to)
 {
+    if (p->on_gpu) {
+        launches_text(p, to);
+        return;
+    }
     const Roof *f = &p->roof;
     double best = 0;
     text_add(to,
@@ -36,11 +103,11 @@ void profile_text(const Profile *p, Text *to)
     for (int i = 0; i < p->row.n; i++) {
         const ProfileRow *r = &p->row.at[i];
         double ns = r->ns > 0 ? r->ns : 1;
-        best += at_best(r);
+        best += r->best;
         text_add(to, "%10.1f %5.1f%% %7lld %9.1f %8.1f %5.0f%%  %-6s %s%s%s\n", r->ns / 1e3,
                  100 * r->ns / p->ns, (long long)r->calls, r->flops / ns, r->bytes / ns,
-                 100 * at_best(r) / ns, profile_limit[r->limit], r->line != NULL ? r->line : "",
-                 r->line != NULL ? ": " : "", label_of(r));
+                 100 * r->best / ns, r->limit != NULL ? r->limit : "-",
+                 r->line != NULL ? r->line : "", r->line != NULL ? ": " : "", label_of(r));
     }
     double rest = p->ns - in_steps(p);
     text_add(to, "%10.1f %5.1f%% %33s between steps, and to begin and end\n", rest / 1e3,
@@ -57,6 +124,10 @@ void profile_text(const Profile *p, Text *to)
 
 void profile_json(const Profile *p, Text *to)
 {
+    if (p->on_gpu) {
+        launches_json(p, to);
+        return;
+    }
     const Roof *f = &p->roof;
     text_add(to,
              "{\"entry\": \"%s\", \"calls\": %lld, \"threads\": %lld, \"ns\": %.0f, \"roof\": "
@@ -73,8 +144,8 @@ void profile_json(const Profile *p, Text *to)
         text_add(to,
                  ", \"calls\": %lld, \"ns\": %.0f, \"flops\": %.0f, \"bytes\": %.0f, "
                  "\"roof_ns\": %.0f, \"limit\": \"%s\"}",
-                 (long long)r->calls, r->ns, r->flops, r->bytes, at_best(r),
-                 profile_limit[r->limit]);
+                 (long long)r->calls, r->ns, r->flops, r->bytes, r->best,
+                 r->limit != NULL ? r->limit : "calls");
     }
     text_add(to, "]}");
 }

@@ -40,6 +40,13 @@ typedef struct Lap {
     void *of;
 } Lap;
 
+/* What an entry of a CUDA object launches, by row of its table of ops: a kernel's call; NULL: a
+ * loop. */
+typedef struct LaunchedCalls {
+    int32_t n;
+    const Call **call;
+} LaunchedCalls;
+
 /* Results of one emission; all in one arena. */
 typedef struct ObjectFile {
     const unsigned char *bytes; /* the relocatable object, as written to disk */
@@ -48,6 +55,7 @@ typedef struct ObjectFile {
     const char *ir, *assembly;       /* NULL unless wanted */
     const char *cuda;                /* likewise */
     const struct CudaImages *images; /* likewise: cuda/images.h */
+    const LaunchedCalls *launched;   /* of the target cuda: by entry of the Program */
     const char *cpu;                 /* "cpu:znver3" */
     int64_t device_bytes;            /* of the target cuda: allocated on the device */
     int32_t n_kernels;               /* kernel functions in the object */

@@ -187,6 +187,47 @@ static void check_steps(const Mock *m, const gradc_cuda *gpu)
     EXPECT(gpu->close(g) == GRADC_BAD_STATE); /* ... and is not taken for busy */
 }
 
+/* ---- watched steps -------------------------------------------------------------------------- */
+
+typedef struct Watched {
+    long launches, apart;
+    double last;
+    bool in_order; /* none begins before the one before it has ended */
+} Watched;
+
+static void watched(void *of, int64_t op, double from, double to)
+{
+    Watched *w = of;
+    w->in_order &= to >= from && (op < 0 ? w->launches == 0 && w->apart == 0 : from >= w->last);
+    w->apart += op < 0;
+    w->launches += op >= 0;
+    w->last = op < 0 ? 0 : to;
+}
+
+/* The same bits, and a time for each launch; then graphs again. */
+static void check_watch(const Mock *m, gradc_cuda *gpu)
+{
+    Block b;
+    digits_cuda *g;
+    long bytes, launches, graphs;
+    EXPECT(init(&b, gpu, &g) == GRADC_OK);
+    m->counts(&bytes, &launches, &graphs);
+    for (int s = 0; s < STEPS; s++) {
+        float loss = 0;
+        Watched w = {.in_order = true};
+        digits_cuda_inputs in = inputs(s);
+        gradc_cuda_watch(gpu, s % 3 == 2 ? NULL : watched, &w);
+        EXPECT(digits_cuda_step(g, &in, &loss) == GRADC_OK && loss == cpu_loss[s]);
+        m->counts(&bytes, &launches, &graphs);
+        EXPECT(graphs == (s % 3 == 2) && w.in_order);
+        EXPECT(s % 3 == 2 ? w.launches == 0 : w.launches == launches && w.apart == 1);
+    }
+    gradc_cuda_watch(gpu, NULL, NULL);
+    gradc_cuda_watch(NULL, watched, NULL);
+    check_trained(g);
+    EXPECT(digits_cuda_close(g) == GRADC_OK);
+}
+
 /* Two threads, each with a handle of its own. */
 static void *train_apart(void *gpu)
 {
@@ -420,6 +461,7 @@ static void contract(void)
     train_on_cpu();
     check_steps(&m, gpu);
     check_queue(&m, gpu);
+    check_watch(&m, gpu);
     check_device(&m, gpu);
     check_threads(gpu);
     check_tables(gpu);
@@ -460,6 +502,11 @@ static int live(gradc_cuda **gpu, char *text, size_t room)
         status = digits_cuda_wait(g, &loss);
     if (status == GRADC_OK)
         status = digits_cuda_step(g, &in, &loss);
+    Watched w = {.in_order = true};
+    gradc_cuda_watch(*gpu, watched, &w);
+    if (status == GRADC_OK)
+        status = digits_cuda_step(g, &in, &loss);
+    gradc_cuda_watch(*gpu, NULL, NULL);
     if (status == GRADC_OK)
         status = digits_cuda_set(g, digits_cuda_find("lr"), 0.1);
     if (status == GRADC_OK)
@@ -506,8 +553,8 @@ static bool gives_back(const char *call)
 static bool must_give(const char *call, int *attributes)
 {
     static const char *const gives[] = {
-        "Retain",      "Alloc",      "ModuleGetF", "Load",       "StreamCreate",
-        "Instantiate", "EndCapture", "EventC",     "GetVersion", "GetCount",
+        "Retain",     "Alloc",  "ModuleGetF", "Load",     "StreamCreate", "Instantiate",
+        "EndCapture", "EventC", "GetVersion", "GetCount", "Elapsed",
     };
     if (strstr(call, "DeviceGetAttribute") != NULL)
         return ++*attributes == 1;

@@ -186,12 +186,46 @@ command_line() {
         grep -q "the least budget that is found is [0-9]* bytes, which needs" "$work/err"
         verdict $? "$command: no least budget: $(cat "$work/err")"
     done
-    ends 2 "are for --target cpu" cli bench --profile
+    profiles
     GRADC_MOCK_DEVICES=2 check "doctor" "$gradc" doctor
     grep -q "^CUDA      a driver for CUDA 13.0$" "$checked" &&
         grep -q "^GPU 1     Mock 90, sm_90, 4294967296 bytes$" "$checked"
     verdict $? "doctor names no GPU: $(cat "$checked")"
     ends 2 "both of them are for build" "$gradc" run --target cpu,cuda "$root/examples/digits.model"
+}
+
+# judge_profile CALLS: of the JSON that has just been printed, and its trace: so many launches.
+judge_profile() {
+    if command -v python3 >/dev/null; then
+        cp "$checked" "$work/bench"
+        check "what bench --profile says" python3 "$here/profile.py" "$work/bench" "$work/trace" "$1"
+    else
+        skip "no python3 to read profiles with"
+    fi
+}
+
+# profiles: bench --profile on the mock, whose clock is known: 1 us, and 2 us and 1 us a block.
+profiles() {
+    ends 2 "gpu knows a100" cli bench --profile --gpu h1000
+    ends 2 "gpu goes with --profile" cli bench --gpu h100
+    check "bench --profile" cli bench --steps 2 --profile
+    grep -q "^entry step, 2 calls on Mock 90, .*" "$checked" &&
+        grep -q "^them are 1.0 us apart; there is no model of this device" "$checked" &&
+        grep -q ' -  -  .*digits.model:[0-9]*: ' "$checked"
+    verdict $? "a profile without a model: $(cat "$checked")"
+    GRADC_MOCK_NAME="NVIDIA H200" check "bench --profile, known" cli bench --steps 2 --profile
+    grep -q "on NVIDIA H200" "$checked" && grep -q "as H200 SXM 141 GB would take" "$checked"
+    verdict $? "a profile with the device's model: $(cat "$checked")"
+    check "bench --profile --json" cli bench --steps 2 --profile --gpu h100 --json \
+        --emit "trace=$work/trace"
+    judge_profile 10
+    GRADC_LIBCUDA=none.so ends 5 "there is no CUDA driver" cli bench --profile
+    GRADC_MOCK_FAIL=400:700 ends 5 "illegal memory access" cli bench --profile --steps 1
+    ends 2 "gpu is for --target cuda" "$gradc" bench "$root/examples/digits.model" --profile --gpu h100
+    kernels tests/run/recurrent.model -D steps=24
+    check "bench --profile of a loop" "$gradc" bench "$root/tests/run/recurrent.model" -D steps=24 \
+        --target cuda --steps 2 --profile --gpu h100 --json --emit "trace=$work/trace"
+    judge_profile 48
 }
 
 losses() {

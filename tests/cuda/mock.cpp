@@ -6,10 +6,12 @@
  *                        context: all that follows fails, until nobody holds it any more. With 0 it
  *                        succeeds and gives nothing
  *   GRADC_MOCK_DEVICES, _DRIVER, _ARCH, _MEMORY    how many, CUDA version (13000), 90, bytes
+ *   GRADC_MOCK_NAME      of its devices, "Mock 90"
  *
  * It is stricter than a driver. What is queued runs when something waits for it, and no earlier;
  * until then memory on the host that it will fill is full of rubbish. Device memory starts full of
- * NaN, and nothing lies behind it. A copy that is captured has pinned memory on the host. What is no
+ * NaN, and nothing lies behind it. Its clock goes on by 1 us an event, and by 2 us and 1 us a block
+ * a launch. A copy that is captured has pinned memory on the host. What is no
  * use of the interface (a handle that is none, a pointer to nowhere, a function without a context,
  * something that is left when the context ends) ends the process with status 96. */
 #include "mock.hpp"
@@ -42,7 +44,9 @@ enum {
     INVALID_IMAGE = 200,
     NO_BINARY = 209,
     UNSUPPORTED_PTX = 222,
+    INVALID_HANDLE = 400,
     NOT_FOUND = 500,
+    NOT_READY = 600,
     FIRST_STICKY = 700,
     PAGE = 4096
 };
@@ -59,6 +63,8 @@ struct Stream {
 struct Event {
     Stream *stream = nullptr;
     size_t behind = 0; /* so much of the queue was there; runs of it are subtracted */
+    bool timed = false;
+    long at = -1; /* on the clock; -1: it has not been reached */
 };
 struct Module {
     std::string image;
@@ -80,7 +86,7 @@ static std::set<Event *> events;
 static std::set<Module *> modules;
 static std::set<Graph *> graphs, executables;
 static size_t device_bytes, most_device_bytes;
-static long n_launches, n_graph_launches;
+static long n_launches, n_graph_launches, clock_us;
 
 [[noreturn]] static void misuse(const char *format, ...)
 {
@@ -386,7 +392,10 @@ Result cuDeviceGetName(char *name, int room, int d)
 {
     BEGIN_GIFT(false);
     must_be_a_device(d, __func__);
+    const char *own = getenv("GRADC_MOCK_NAME");
     snprintf(name, (size_t)room, "Mock %ld", setting("GRADC_MOCK_ARCH", 90));
+    if (own != nullptr)
+        snprintf(name, (size_t)room, "%s", own);
     return OK;
 }
 
@@ -669,6 +678,7 @@ Result cuLaunchKernel(Function *f, unsigned gx, unsigned gy, unsigned gz, unsign
     const MockKernel *k = f->kernel;
     put(s, [=]() mutable {
         n_launches++;
+        clock_us += 2 + gx;
         k->run(gx, bx, copy.data());
     });
     return OK;
@@ -772,10 +782,12 @@ Result cuGraphExecDestroy(Graph *e)
     return released;
 }
 
-Result cuEventCreate(Event **e, unsigned)
+Result cuEventCreate(Event **e, unsigned flags)
 {
     BEGIN_GIFT(true);
+    enum { NO_TIMING = 2 };
     events.insert(*e = new Event);
+    (*e)->timed = (flags & NO_TIMING) == 0;
     return OK;
 }
 
@@ -784,7 +796,27 @@ Result cuEventRecord(Event *e, Stream *s)
     BEGIN(true);
     known(events, e, __func__);
     e->stream = stream_of(s, __func__);
+    must_not_capture(s, __func__);
+    e->at = -1;
+    put(s, [=] {
+        if (events.count(e) != 0)
+            e->at = clock_us++;
+    });
     e->behind = s->queue.size();
+    return OK;
+}
+
+Result cuEventElapsedTime(float *ms, Event *from, Event *to)
+{
+    BEGIN_GIFT(true);
+    for (Event *e : {from, to})
+        if (!known(events, e, __func__)->timed)
+            misuse("%s: the event was made to have no time", __func__);
+        else if (e->stream == nullptr)
+            return INVALID_HANDLE;
+        else if (e->at < 0)
+            return NOT_READY;
+    *ms = (float)(to->at - from->at) / 1000;
     return OK;
 }
 

@@ -9,6 +9,7 @@ typedef struct Entries {
     Object *o;
     const Use *use; /* of the entry at hand */
     VEC(gradc_cuda_op) op;
+    VEC(const Call *) call;          /* likewise: what is launched; NULL: a loop */
     VEC(gradc_cuda_operand) operand; /* of all entries */
     VEC(gradc_cuda_steps) steps;
 } Entries;
@@ -46,12 +47,17 @@ static void add_operand(Entries *x, const Operand *o)
     vec_push(x->o->arena, &x->operand, at);
 }
 
+static void add_op(Entries *x, const Call *launched, gradc_cuda_op op)
+{
+    vec_push(x->o->arena, &x->op, op);
+    vec_push(x->o->arena, &x->call, launched);
+}
+
 static void add_launch(Entries *x, const Call *c, const Operand *guard)
 {
     if (x->o->images->launch[c->kernel].blocks == 0)
         return;
-    gradc_cuda_op op = {.kernel = c->kernel, .first = x->operand.n};
-    vec_push(x->o->arena, &x->op, op);
+    add_op(x, c, (gradc_cuda_op){.kernel = c->kernel, .first = x->operand.n});
     for (int i = 0; i < c->n_ops; i++)
         add_operand(x, &c->op[i]);
     if (x->o->images->guarded[c->kernel]) {
@@ -70,8 +76,7 @@ static void add_calls(Entries *x, const Call *call, int32_t n, const Operand *gu
         } else if (c->count > 0) {
             assert(c->kind == CALL_LOOP && "nothing is offloaded here");
             int32_t at = x->op.n;
-            gradc_cuda_op op = {.kernel = -1, .count = c->count};
-            vec_push(x->o->arena, &x->op, op);
+            add_op(x, NULL, (gradc_cuda_op){.kernel = -1, .count = c->count});
             add_calls(x, c->body, c->n_body, guard);
             x->op.at[at].body = x->op.n - at - 1;
         }
@@ -123,15 +128,18 @@ static bool is_lenient(const Program *p, const Entry *e)
     return !e->updates && e != program_entry(p, "grad") && fact_loss(p) >= 0;
 }
 
-static void put_entry(Entries *x, const Entry *e)
+static void put_entry(Entries *x, int entry)
 {
     Object *o = x->o;
+    const Entry *e = &o->p->entry.at[entry];
     const Program *p = o->p;
     Use *use = NEW_ARRAY(o->arena, Use, p->input.n + 1);
     int64_t full = fact_uses(p, e, use);
     x->use = use;
     x->op.n = 0;
+    memset(&x->call, 0, sizeof x->call);
     add_calls(x, e->call, e->n_calls, NULL);
+    o->launched[entry] = (LaunchedCalls){x->call.n, x->call.at};
     const char *ops = arena_printf(o->arena, "gradc.%s.ops", e->name);
     const char *inputs = arena_printf(o->arena, "gradc.%s.inputs", e->name);
     const char *outputs = arena_printf(o->arena, "gradc.%s.outputs", e->name);
@@ -151,8 +159,9 @@ static void put_entry(Entries *x, const Entry *e)
 void cu_entry_tables(Object *o)
 {
     Entries x = {.o = o};
+    o->launched = NEW_ARRAY(o->arena, LaunchedCalls, o->p->entry.n);
     for (int e = 0; e < o->p->entry.n; e++)
-        put_entry(&x, &o->p->entry.at[e]);
+        put_entry(&x, e);
     cu_table_begin(o, "gradc.operands", "i64, i64", x.operand.n);
     for (int i = 0; i < x.operand.n; i++)
         cu_table_row(o, "i64 %" PRId64 ", i64 %" PRId64, x.operand.at[i].offset,

@@ -7,12 +7,17 @@
  * source: NVIDIA A100 Tensor Core GPU data sheet (SXM; 19.5 and 9.7 TFLOP/s; 1,555 and 2,039
  * GB/s); H100 data sheet (SXM: 67 and 34; 3.35 TB/s); H200 data sheet (SXM: 67 and 34; 4.8 TB/s);
  * multiprocessors: NVIDIA A100 and H100 architecture white papers; shared memory: CUDA C++
- * Programming Guide, "Technical Specifications per Compute Capability" */
+ * Programming Guide, "Technical Specifications per Compute Capability"; names of devices: as
+ * nvidia-smi prints them */
 const Gpu gpus[] = {
-    {"a100", "A100 SXM 80 GB", 80, 108, 2039, 19500, 9700, INT64_C(80) << 30, 164 << 10},
-    {"a100-40", "A100 SXM 40 GB", 80, 108, 1555, 19500, 9700, INT64_C(40) << 30, 164 << 10},
-    {"h100", "H100 SXM 80 GB", 90, 132, 3350, 67000, 34000, INT64_C(80) << 30, 228 << 10},
-    {"h200", "H200 SXM 141 GB", 90, 132, 4800, 67000, 34000, INT64_C(141000000000), 228 << 10},
+    {"a100", "A100 SXM 80 GB", "A100-SXM4-80GB", 80, 108, 2039, 19500, 9700, INT64_C(80) << 30,
+     164 << 10},
+    {"a100-40", "A100 SXM 40 GB", "A100-SXM4-40GB", 80, 108, 1555, 19500, 9700, INT64_C(40) << 30,
+     164 << 10},
+    {"h100", "H100 SXM 80 GB", "H100 80GB HBM3", 90, 132, 3350, 67000, 34000, INT64_C(80) << 30,
+     228 << 10},
+    {"h200", "H200 SXM 141 GB", "H200", 90, 132, 4800, 67000, 34000, INT64_C(141000000000),
+     228 << 10},
 };
 const int n_gpus = sizeof gpus / sizeof *gpus;
 
@@ -38,6 +43,14 @@ const Gpu *gpu_find(const char *name)
 {
     for (int i = 0; i < n_gpus; i++)
         if (strcmp(gpus[i].name, name) == 0)
+            return &gpus[i];
+    return NULL;
+}
+
+const Gpu *gpu_of_device(const char *name)
+{
+    for (int i = 0; i < n_gpus; i++)
+        if (strstr(name, gpus[i].device) != NULL)
             return &gpus[i];
     return NULL;
 }

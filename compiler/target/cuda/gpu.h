@@ -14,6 +14,7 @@
 
 typedef struct Gpu {
     const char *name, *title; /* "h100", "H100 SXM 80 GB" */
+    const char *device;       /* what the driver calls it has this in it */
     int arch;                 /* 10 * major + minor */
     int32_t processors;
     double memory;        /* bytes a ns */
@@ -25,6 +26,7 @@ typedef struct Gpu {
 extern const Gpu gpus[];
 extern const int n_gpus;
 const Gpu *gpu_find(const char *name); /* NULL: not known */
+const Gpu *gpu_of_device(const char *name);
 
 /* What a kernel needs. registers 0: not known. */
 typedef struct GpuUse {

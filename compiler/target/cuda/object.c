@@ -111,5 +111,6 @@ bool cu_object(Ctx *cx, const Program *p, const TargetOptions *options, Arena *a
     text_put(&o.to, o.strings.at, o.strings.n);
     out->header = header_of(&o, options);
     out->device_bytes = o.behind.device_bytes;
+    out->launched = o.launched;
     return cpu_host_object(cx, o.name, o.to.at, options, arena, out);
 }

@@ -28,6 +28,7 @@ typedef struct Object {
     const char *row; /* of the table being printed: its type, how many, how many there are */
     int64_t rows, row_at;
     int64_t operands, strides; /* rows of these tables */
+    LaunchedCalls *launched;   /* by entry */
 } Object;
 
 /* behind.c */
