@@ -18,12 +18,12 @@ run cuda-address sh tests/cuda/run.sh build address shapes types operations conv
     random:1000:30 wide:few "$half"
 run cuda-thread sh tests/cuda/run.sh build thread shapes convolutions random:2000:20 "$half"
 run cuda-plants sh tests/cuda/run.sh build plants
-# Behind @: kernels that use a little local memory. Of a product whose k is one panel long, ptxas loads
-# all of the panel at once; lanes of a loop that is too long to be written out are an array.
-run cuda-nvrtc sh tests/cuda/run.sh build nvrtc matmuls@4 examples/resnet8.model depthwise \
-    convolutions@1 examples/gpt2.model random:1:80@1 ops examples/chargpt.model \
+# Behind @: a kernel that uses a little local memory: lanes of a loop that is too long to be written
+# out are an array.
+run cuda-nvrtc sh tests/cuda/run.sh build nvrtc matmuls examples/resnet8.model depthwise \
+    convolutions examples/gpt2.model random:1:80@1 ops examples/chargpt.model \
     examples/fashion.model "$half" shapes types operations examples/digits.model \
-    examples/line.model few wide:few@1
+    examples/line.model few wide:few
 run cuda-needs sh tests/cuda/run.sh build nvrtc-needs examples/digits.model \
     examples/fashion.model examples/resnet8.model examples/chargpt.model "$half" \
     examples/gpt2.model:layers=1 tests/bench/models/attention-b1-t4096.model

@@ -2,6 +2,8 @@
 #include "cuda.h"
 #include "tile.h"
 
+enum { SHORT_UNROLL = 8 };
+
 typedef struct Emit {
     Printer *p;
     const KContract *con;
@@ -120,9 +122,14 @@ static void emit_panel(Emit *e, bool a)
     cu_close(p);
 }
 
-/* The chain of all k of a panel: as many as there are, no more. */
-static void emit_multiply(Emit *e, const char *head)
+/* The chain of all k of a panel: as many as there are, no more. A panel that is the only one is no
+ * loop when it is written out, and ptxas would load all of it before the first product. */
+static void emit_multiply(Emit *e, const char *head, bool whole)
 {
+    if (e->t.extent[K_K] <= e->t.k)
+        cu_line(e->p, "#pragma unroll %d", SHORT_UNROLL);
+    else if (whole)
+        cu_line(e->p, "#pragma unroll");
     cu_line(e->p, "%s", head);
     cu_line(e->p,
             "    multiply(chain, &left[depth][row_thread * %d], &right[depth][col_thread * %d]);",
@@ -142,13 +149,12 @@ static void emit_panels(Emit *e, const char *from, const char *end, bool whole)
     if (!whole)
         cu_line(p, "if (k_from + %d <= k_end)", e->t.k);
     p->depth += !whole;
-    cu_line(p, "#pragma unroll");
-    emit_multiply(e, full);
+    emit_multiply(e, full, true);
     p->depth -= !whole;
     if (!whole) {
         cu_line(p, "else");
         p->depth++;
-        emit_multiply(e, "for (int depth = 0; depth < k_end - k_from; depth++)");
+        emit_multiply(e, "for (int depth = 0; depth < k_end - k_from; depth++)", false);
         p->depth--;
     }
     cu_line(p, "__syncthreads();");

@@ -98,14 +98,24 @@ static void share_elements(Tile *t, DType type)
     t->each_n = n;
 }
 
+/* Instructions for an element of a panel: those that find its indices, too, and its bounds. */
+static int count_insts(const Kernel *k, bool a)
+{
+    const KContract *c = &k->con;
+    int insts = c->n[a ? K_M : K_N] + c->n[K_K] - 2;
+    for (Val v = a ? c->a_from : c->b_from; v < (a ? c->a_to : c->b_to); v++) {
+        const KInst *i = &k->inst.at[v];
+        insts += i->op != KI_CONST;
+        insts += i->op == KI_LOAD ? k->access.at[i->aux].n_bounds : 0;
+    }
+    return insts;
+}
+
 /* Turns of a panel's loop that are written out: more hide more of memory's latency, and take
  * registers that the sums need. */
 static int32_t count_turns(const Kernel *k, bool a)
 {
-    const KContract *c = &k->con;
-    int turns = MOST_TURNS, insts = c->n[a ? K_M : K_N] + c->n[K_K] - 2; /* to find indices */
-    for (Val v = a ? c->a_from : c->b_from; v < (a ? c->a_to : c->b_to); v++)
-        insts += k->inst.at[v].op != KI_CONST;
+    int turns = MOST_TURNS, insts = count_insts(k, a);
     while (turns > 1 && turns * insts > AT_HAND)
         turns /= 2;
     return turns < MOST_TURNS ? turns : 0;

@@ -579,10 +579,11 @@ k7_contract(const float *b0, const i64 *b1, const float *b2, const float *b3, co
         }
         __syncthreads();
         if (k_from + 16 <= k_end)
-            #pragma unroll
+            #pragma unroll 8
             for (int depth = 0; depth < 16; depth++)
                 multiply(chain, &left[depth][row_thread * 2], &right[depth][col_thread * 2]);
         else
+            #pragma unroll 8
             for (int depth = 0; depth < k_end - k_from; depth++)
                 multiply(chain, &left[depth][row_thread * 2], &right[depth][col_thread * 2]);
         __syncthreads();
