@@ -185,6 +185,13 @@ int64_t program_rows(const Program *p, const Entry *e);
 /* Buffers, entries with their calls, then the kernels: `--emit kernels`. */
 void program_print(const Program *p, Text *to);
 
+/* So many lanes take whole turns of a loop, which all have as many of, or each so many that one
+ * more matters little; else they share out each kernel. */
+enum { MANY_TURNS = 4 };
+static inline bool share_turns(int64_t count, int64_t lanes)
+{
+    return lanes > 1 && (count % lanes == 0 || count >= MANY_TURNS * lanes);
+}
 /* turns.c: whether turns of the loop, inside of `depth` others, may run in any order and at once:
  * what one writes, but for buffers with turn_bytes, no other one reads or writes. */
 bool program_turns_apart(const Program *p, const Call *loop, int depth);

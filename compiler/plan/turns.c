@@ -3,6 +3,7 @@
  * Where no turn carries anything to another, as over the heads of attention, lanes that take whole
  * turns each have all that a turn needs in their own caches, and meet once; lanes that share out
  * each kernel of the body meet at every one. It takes a workspace for each lane. */
+#include "../kernel/program.h"
 #include "plan.h"
 
 /* What the peak may grow by: an eighth; and ns of a loop that is worth waking lanes for. */
@@ -19,12 +20,15 @@ static void set_turns(PlanStep *s, int64_t turns)
     s->workspace = turns > 1 ? turns * body_bytes(s) : s->body->peak;
 }
 
-/* As many as there are lanes, and room for. */
+/* As many as there are lanes for, and room, if so many take turns at all. */
 static int64_t turns_within(const Plan *p, const PlanStep *s, int64_t room)
 {
-    int64_t most = p->threads_max < s->count ? p->threads_max : s->count;
-    int64_t fit = s->body->peak > 0 ? 1 + room / body_bytes(s) : most;
-    return fit < most ? fit : most;
+    int64_t turns = p->threads_max < s->count ? p->threads_max : s->count;
+    int64_t fit = s->body->peak > 0 ? 1 + room / body_bytes(s) : turns;
+    turns = fit < turns ? fit : turns;
+    while (turns > 1 && !share_turns(s->count, turns))
+        turns--;
+    return turns;
 }
 
 /* In loops that have no room for it, of the loops within. False: nothing has changed. */

@@ -175,6 +175,14 @@ static void in_turn(void *lanes, int64_t count, gradc_body body, void *arg)
         body(arg, i, (int32_t)(i % *(int32_t *)lanes));
 }
 
+/* The last piece first, each on a lane that has little to do with its number. */
+static void in_disorder(void *lanes, int64_t count, gradc_body body, void *arg)
+{
+    const int32_t n = *(int32_t *)lanes;
+    for (int64_t i = count; i-- > 0;)
+        body(arg, i, (int32_t)(i * 5 % 7) % n);
+}
+
 static size_t highest_changed(const Block *b, char pattern)
 {
     size_t n = (size_t)m->arena_bytes;
@@ -184,9 +192,8 @@ static size_t highest_changed(const Block *b, char pattern)
 }
 
 /* All entries, with losses of `steps` steps; the highest byte that was touched. */
-static size_t all_entries(int at_end, char pattern, int steps, double *loss)
+static size_t all_entries(int32_t lanes, int at_end, char pattern, int steps, double *loss)
 {
-    int32_t lanes = m->threads_max;
     gradc_options o = {.struct_size = sizeof o,
                        .abi = GRADC_ABI,
                        .threads = lanes,
@@ -219,10 +226,12 @@ static void arena(void)
     expect(m->arena_bytes == (int64_t)ARENA && FN(_arena_bytes)() == (size_t)ARENA,
            "the constant, the function and the table name one size");
     expect(m->arena_bytes % m->arena_align == 0, "the size is a multiple of the alignment");
-    size_t a = all_entries(1, 0x55, STEPS, first);
-    size_t b = all_entries(0, (char)0xaa, 3, second);
-    size_t top = a > b ? a : b;
-    expect(memcmp(first, second, 3 * sizeof *first) == 0, "the same losses in another place");
+    size_t top = all_entries(m->threads_max, 1, 0x55, STEPS, first);
+    for (int32_t lanes = 1; lanes <= m->threads_max; lanes++) { /* some loops want so many */
+        size_t touched = all_entries(lanes, 0, (char)0xaa, 3, second);
+        top = touched > top ? touched : top;
+        expect(memcmp(first, second, 3 * sizeof *first) == 0, "the same losses in another place");
+    }
     printf("%s: %lld bytes planned, %zu touched, loss %.6g to %.6g in %d steps\n", STRING(NAME),
            (long long)m->arena_bytes, top, first[0], first[STEPS - 1], STEPS);
     expect(top <= (size_t)ARENA && top + 64 > (size_t)ARENA, "the peak is the planned one");
@@ -704,6 +713,31 @@ static void modes(void)
 }
 #endif
 
+/* ---- lanes ---- */
+
+/* However many there are, and in whatever order they run; none is one. */
+static void lanes(void)
+{
+    double loss[2] = {0, 0};
+    for (int32_t n = 0; n <= m->threads_max; n++) {
+        int32_t context = n > 0 ? n : 1;
+        gradc_options o = {.struct_size = sizeof o,
+                           .abi = GRADC_ABI,
+                           .threads = n,
+                           .seed = 1,
+                           .parallel_for = in_disorder,
+                           .context = &context};
+        Block b = block_open((size_t)m->arena_bytes, 1);
+        void *g = init(&b, &o);
+        int s = m->step(g, in, out);
+        s = s == GRADC_OK ? m->step(g, in, out) : s;
+        loss[n > 0] = loss_of(out);
+        refused(g, s, GRADC_OK, "", "steps on so many lanes");
+        expect(loss[n > 0] == loss[0], "the same loss on however many lanes");
+        block_close(&b);
+    }
+}
+
 int main(void)
 {
     in = values(m->inputs, m->n_inputs, 1);
@@ -720,6 +754,7 @@ int main(void)
     outputs();
     missing_inputs();
     modes();
+    lanes();
     printf("passed=%d failed=%d skipped=0\n", passed, failed);
     return failed > 0;
 }

@@ -219,6 +219,7 @@ model resnet8 -D batch=2
 # shellcheck disable=SC2046  # a list of options
 model gpt2 $(sed -n 's/^# short: *//p' examples/gpt2.model)
 model wide
+model turns
 
 contract digits -DSAME_EVAL
 contract line -DSAME_EVAL
@@ -227,6 +228,7 @@ contract chargpt -DSAME_EVAL
 contract resnet8
 contract gpt2 -DSAME_EVAL
 contract wide
+contract turns -DSAME_EVAL
 # Eval without inputs that have no copy, where what is planned lies close.
 for budget in "" "--budget min" "--budget light"; do
     # shellcheck disable=SC2086  # two words
@@ -234,7 +236,7 @@ for budget in "" "--budget min" "--budget light"; do
 done
 model wide --budget min
 contract wide
-for name in digits line fashion chargpt resnet8 gpt2 wide lacking; do
+for name in digits line fashion chargpt resnet8 gpt2 wide turns lacking; do
     symbols "$name"
 done
 lines digits

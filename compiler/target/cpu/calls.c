@@ -7,8 +7,6 @@
 #include "model.h"
 
 enum { LONG_RUN = 8 };
-/* Turns for each lane, so that one which has a turn more matters little. */
-enum { MANY_TURNS = 4 };
 
 /* A loop, and the function that runs turns of it. */
 typedef struct Turns {
@@ -24,7 +22,7 @@ typedef struct Calls {
     Lv lap;                   /* the Lap, or NULL */
     int32_t steps;            /* made so far */
     VEC(Turns) turns;
-    Lv scratch, lane;                     /* in such: the lane's, and its number; else NULL */
+    Lv scratch, lane; /* where whole turns are run: the lane's, and its number; else NULL */
     VEC(Lv) step, at, strides, constants; /* rows of the run being made */
 } Calls;
 
@@ -418,18 +416,18 @@ static void make_all_turns(Calls *c, const Entry *e, const Call *call, int32_t n
     }
 }
 
-/* Where all lanes have as much to do, they take turns; else they share out each kernel. */
+/* share_turns(), where there is room for so many, but for 0 threads, which are one. */
 static void emit_turns(Calls *c, const Call *loop, Lv turns, int depth)
 {
     Ir *ir = &c->m->ir;
-    Lv threads = LLVMBuildSExt(ir->b, ir_load(ir, ir->i32, ir_off(ir, c->g, HANDLE_THREADS), 4),
-                               ir->i64, "");
-    Lv rest = LLVMBuildURem(ir->b, ir_int(ir, loop->count), threads, "");
-    Lv even = LLVMBuildICmp(ir->b, LLVMIntEQ, rest, ir_int(ir, 0), "");
-    Lv many = LLVMBuildICmp(ir->b, LLVMIntSLE, ir_mul(ir, threads, MANY_TURNS),
-                            ir_int(ir, loop->count), "");
+    Lv threads = ir_load(ir, ir->i32, ir_off(ir, c->g, HANDLE_THREADS), 4);
+    threads = LLVMBuildSExt(ir->b, threads, ir->i64, "");
+    Lv n = ir_int(ir, loop->count), one = ir_int(ir, 1);
+    Lv more = LLVMBuildICmp(ir->b, LLVMIntSGT, threads, one, "");
     Lv room = LLVMBuildICmp(ir->b, LLVMIntSLE, threads, ir_int(ir, loop->turns), "");
-    Lv more = LLVMBuildICmp(ir->b, LLVMIntSGT, threads, ir_int(ir, 1), "");
+    Lv rest = LLVMBuildURem(ir->b, n, LLVMBuildSelect(ir->b, more, threads, one, ""), "");
+    Lv even = LLVMBuildICmp(ir->b, LLVMIntEQ, rest, ir_int(ir, 0), "");
+    Lv many = LLVMBuildICmp(ir->b, LLVMIntSLE, ir_mul(ir, threads, MANY_TURNS), n, "");
     Lv is = LLVMBuildAnd(ir->b, LLVMBuildOr(ir->b, even, many, ""),
                          LLVMBuildAnd(ir->b, room, more, ""), "");
     Lv frame = ir_slot(ir, LLVMArrayType(ir->i64, FRAME_WORDS), 16);
@@ -438,8 +436,7 @@ static void emit_turns(Calls *c, const Call *loop, Lv turns, int depth)
     ir_store(ir, c->places, ir_off(ir, frame, FRAME_PLACES), 8);
     for (int d = 0; d < depth; d++)
         ir_store(ir, c->index[d], ir_off(ir, frame, FRAME_INDEX + 8 * d), 8);
-    Lv n = ir_int(ir, loop->count);
-    Lv arg[] = {c->g, turns, frame, n, n, ir_int(ir, 1)};
+    Lv arg[] = {c->g, turns, frame, n, n, one};
     ir_call(ir, support_fn(ir, "gradc.share"), arg, 6);
     ir_else(ir, &s);
     emit_loop(c, loop, depth);
