@@ -18,6 +18,23 @@ run() {
     fi
 }
 
+# apart NAME COMMAND...: runs a runner and shows nothing; told NAME...: what `run` would have shown of
+# them. For chains of runners side by side.
+apart() {
+    apart_name=$1
+    shift
+    "$@" >"build/log/apart-$apart_name.txt" 2>&1
+    echo $? >"build/log/apart-$apart_name.status"
+}
+told() {
+    for told_name in "$@"; do
+        # shellcheck disable=SC2016  # expanded by the inner shell
+        run "$told_name" sh -c 'cat "$1.txt"; exit "$(cat "$1.status")"' sh \
+            "build/log/apart-$told_name"
+        rm -f "build/log/apart-$told_name.txt" "build/log/apart-$told_name.status"
+    done
+}
+
 # unit_tests FOLDER [SUITE...]: the suites built there, as many at a time as there are
 # cores. A line "skipped: ..." that a test prints takes it from the passed to the skipped.
 unit_tests() {
