@@ -327,7 +327,8 @@ bool compile_program(Ctx *cx, const Options *o, Output *out)
     for (int e = 0; e < N_ENTRIES; e++) { /* order, live ranges, offsets      */
         if (c[e] == NULL)
             continue;
-        l[e] = lower_plan(cx, p, c[e], model_pinned(out->model), entry_name((EntryKind)e), o->cost);
+        l[e] = lower_plan(cx, p, c[e], model_pinned(out->model), entry_name((EntryKind)e), o->cost,
+                          caps);
         out->plan[e] = lower_plan_of(l[e]);
         out->plan[e]->may_offload = o->offload;
         out->plan[e]->light = o->budget.kind == BUDGET_LIGHT;
@@ -343,8 +344,7 @@ bool compile_program(Ctx *cx, const Options *o, Output *out)
     if (!compile_within(cx, o, out)) /* steps that run again          */
         return false;
     for (int e = 0; e < N_ENTRIES; e++)
-        if (l[e] != NULL && caps->turns && o->budget.kind == BUDGET_NONE &&
-            out->plan[e]->store_bytes == 0)
+        if (l[e] != NULL && o->budget.kind == BUDGET_NONE && out->plan[e]->store_bytes == 0)
             plan_turns(out->plan[e]);
     for (int e = 0; e < N_ENTRIES; e++)
         if (l[e] != NULL)

@@ -225,7 +225,7 @@ GRADC_API void gradc_cuda_about(const gradc_cuda *gpu, gradc_cuda_device *about)
 typedef void (*gradc_cuda_lap)(void *of, int64_t op, double from, double to);
 /* From now on handles of `gpu` launch kernels one by one, with an event of the driver behind each,
  * and a call tells `lap` of its launches, in their order, before it returns; `lap` calls no handle.
- * NULL lap: no more. Not while a call is under way. */
+ * NULL lap: no more; NULL gpu: nothing. Not while a call is under way. */
 GRADC_API void gradc_cuda_watch(gradc_cuda *gpu, gradc_cuda_lap lap, void *of);
 
 /* ------------------------------------------------------------------------------------------------

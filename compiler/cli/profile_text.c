@@ -18,6 +18,17 @@ static double in_steps(const Profile *p)
     return sum;
 }
 
+/* As JSON, up to what is said of its limit. */
+static void begin_row(const ProfileRow *r, int i, Text *to)
+{
+    text_add(to, "%s\n{", i > 0 ? "," : "");
+    text_pair(to, "step", label_of(r));
+    text_add(to, ", ");
+    text_pair(to, "line", r->line);
+    text_add(to, ", \"calls\": %lld, \"ns\": %.0f, \"flops\": %.0f, \"bytes\": %.0f, ",
+             (long long)r->calls, r->ns, r->flops, r->bytes);
+}
+
 /* ---- on a GPU ---------------------------------------------------------------------------- */
 
 static void put_model(const Profile *p, Text *to)
@@ -68,12 +79,7 @@ static void launches_json(const Profile *p, Text *to)
              in_steps(p), p->apart, gpu_launch_ns, gpu_reached);
     for (int i = 0; i < p->row.n; i++) {
         const ProfileRow *r = &p->row.at[i];
-        text_add(to, "%s\n{", i > 0 ? "," : "");
-        text_pair(to, "step", label_of(r));
-        text_add(to, ", ");
-        text_pair(to, "line", r->line);
-        text_add(to, ", \"calls\": %lld, \"ns\": %.0f, \"flops\": %.0f, \"bytes\": %.0f, ",
-                 (long long)r->calls, r->ns, r->flops, r->bytes);
+        begin_row(r, i, to);
         if (r->limit != NULL)
             text_add(to, "\"model_ns\": %.0f, ", r->best);
         else
@@ -137,15 +143,10 @@ void profile_json(const Profile *p, Text *to)
              f->near_bytes, f->near_rate, f->middle_bytes, f->middle, f->memory, f->call);
     for (int i = 0; i < p->row.n; i++) {
         const ProfileRow *r = &p->row.at[i];
-        text_add(to, "%s\n{", i > 0 ? "," : "");
-        text_pair(to, "step", label_of(r));
-        text_add(to, ", ");
-        text_pair(to, "line", r->line);
-        text_add(to,
-                 ", \"calls\": %lld, \"ns\": %.0f, \"flops\": %.0f, \"bytes\": %.0f, "
-                 "\"roof_ns\": %.0f, \"limit\": \"%s\"}",
-                 (long long)r->calls, r->ns, r->flops, r->bytes, r->best,
-                 r->limit != NULL ? r->limit : "calls");
+        begin_row(r, i, to);
+        text_add(to, "\"roof_ns\": %.0f, ", r->best);
+        text_pair(to, "limit", r->limit != NULL ? r->limit : "calls"); /* a transfer */
+        text_add(to, "}");
     }
     text_add(to, "]}");
 }

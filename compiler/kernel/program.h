@@ -158,13 +158,14 @@ enum { HANDLE_BYTES = 1024, BLOCK_ALIGN = 64 };
 /* What a target can do; read by cluster and plan, filled by the target. */
 typedef struct Caps {
     int64_t local_bytes;    /* LOCAL buffers of one kernel: what stays on chip */
-    bool turns;             /* lanes may take whole turns of loops */
     bool bf16_pairs;        /* contractions of bf16 go in pairs: KContract.pairs */
     int32_t prologue_insts; /* longest pointwise chain worth fusing into a contraction's operand */
     int32_t epilogue_insts;
     int64_t few_results; /* fewer of a reduction leave the machine idle: one of several axes is then
                           * several kernels, where that changes no bit; 0: never */
     int64_t (*lane_scratch)(const void *options, const Kernel *k); /* bytes of one lane */
+    /* ... where a lane runs all of the kernel, in a turn of a loop; NULL: lanes take no turns */
+    int64_t (*turn_scratch)(const void *options, const Kernel *k);
     const void *options;
 } Caps;
 

@@ -285,11 +285,16 @@ struct Lowered {
 };
 
 Lowered *lower_plan(Ctx *cx, Program *p, const Clusters *c, const Pinned *pin, const char *entry,
-                    const CostModel *cost)
+                    const CostModel *cost, const Caps *caps)
 {
     Lowered *l = NEW(p->arena, Lowered);
-    l->lo =
-        (Lowering){.cx = cx, .p = p, .pin = pin, .arena = p->arena, .entry = entry, .cost = cost};
+    l->lo = (Lowering){.cx = cx,
+                       .p = p,
+                       .pin = pin,
+                       .arena = p->arena,
+                       .entry = entry,
+                       .cost = cost,
+                       .caps = caps};
     int64_t base = entry_base(p);
     if (may_lack_inputs(entry, c->g))
         l->lo.spare_bytes = spare_inputs(p, pin, base);

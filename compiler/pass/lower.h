@@ -22,7 +22,7 @@ typedef struct Lowered Lowered;
  * lower_calls() another plan of the same steps may take the place of *lower_plan_of(). `cost` is
  * that of the plan. */
 Lowered *lower_plan(Ctx *cx, Program *p, const Clusters *c, const Pinned *pin, const char *entry,
-                    const CostModel *cost);
+                    const CostModel *cost, const Caps *caps);
 Plan *lower_plan_of(const Lowered *l);
 
 /* Appends the entry to the program, by its plan.

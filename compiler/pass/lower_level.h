@@ -57,6 +57,7 @@ typedef struct Lowering {
     Arena *arena;
     const char *entry;
     const CostModel *cost;
+    const Caps *caps;
     int64_t spare_bytes; /* in place of inputs that the entry may lack */
     int64_t store_bytes; /* of the levels that have their place in the store */
 } Lowering;

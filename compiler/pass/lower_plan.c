@@ -323,6 +323,39 @@ static void count_body(PlanStep *s, Plan *body, int64_t count)
     }
 }
 
+/* A kernel that isn't shared out may have the scratch of all lanes, where the others wait. */
+static bool fits_lane(const Lowering *lo, const Clusters *body)
+{
+    for (int i = 0; i < body->group.n; i++) {
+        const Group *gr = &body->group.at[i];
+        if (gr->kernel != NULL &&
+            lo->caps->turn_scratch(lo->caps->options, gr->kernel) > lo->p->lane_bytes)
+            return false;
+        if (gr->body != NULL && !fits_lane(lo, gr->body))
+            return false;
+    }
+    return true;
+}
+
+/* Before each turn the addresses of such inputs are set, for all lanes. */
+static bool reads_rows(const Lowering *lo, const Level *l, Ref scan)
+{
+    for (int i = 0; l->outer == NULL && lo->p->rows >= 0 && i < node(l->g, scan)->n_args; i++) {
+        Ref r = level_memory(l, arg(l->g, scan, i));
+        if (op_of(l->g, r) == OP_input && lo->p->input.at[attr(l->g, r, 0)->i].by_row)
+            return true;
+    }
+    return false;
+}
+
+/* Lanes could take whole turns of the scan. */
+static bool has_turns(const Lowering *lo, const Level *l, const Group *gr)
+{
+    return lo->caps->turn_scratch != NULL && lo->p->lane_bytes > 0 &&
+           attr(l->g, gr->anchor, SCAN_CARRIES)->i == 0 && !reads_rows(lo, l, gr->anchor) &&
+           fits_lane(lo, gr->body);
+}
+
 static void make_step(Lowering *lo, Level *l, int at)
 {
     const Group *gr = &l->c->group.at[l->c->order.at[at]];
@@ -354,7 +387,7 @@ static void make_step(Lowering *lo, Level *l, int at)
         Plan *body = (l->body[s->group] = lower_body(lo, l, gr, l->stack[s->group]))->plan;
         l->plan->pairs = l->plan->pairs || body->pairs;
         count_body(s, body, attr(l->g, gr->anchor, SCAN_COUNT)->i);
-        s->apart = attr(l->g, gr->anchor, SCAN_CARRIES)->i == 0;
+        s->apart = has_turns(lo, l, gr);
     }
 }
 

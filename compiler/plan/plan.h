@@ -73,7 +73,7 @@ typedef struct PlanStep {
     double ns;         /* measured, by who can; 0: what the cost model says */
     struct Plan *body; /* a loop: its steps, ... */
     int64_t count;     /* ... so many times */
-    bool apart;        /* ... none of which carries anything to another */
+    bool apart;        /* ... that lanes could take as whole turns: none needs another */
     int64_t turns;     /* that may run at once, each with its part of the workspace; 0: 1 */
     bool guarded;      /* skipped when the step is not finite */
     bool reverse;      /* of the reverse pass */

@@ -286,6 +286,7 @@ fewer fashion 3 -D drop=0
 fewer chargpt 2 -D layers=2 -D width=32 -D heads=2 -D ctx=16
 fewer resnet8 1
 fewer wide 5
+fewer turns 5
 model byrow --chunk 64
 fewer byrow 3 --chunk 64
 

@@ -79,6 +79,28 @@ for name in causal dropped; do
     done
 done
 
+# What is said is done: as many functions that run turns as loops that are to; plans that say so have
+# loops that do. Among them inputs that turns read row by row, and kernels that want the scratch of
+# several lanes.
+root=$(dirname "$0")/../..
+as_said() {
+    plans=$("$gradc" plan "$@" | grep -c 'turns at once')
+    "$gradc" build -q "$@" --verify -o "$scratch/m.o" --emit kernels=- >"$scratch/out" 2>&1
+    verdict $? "build $*"
+    loops=$(grep -c 'loop t[0-9] < [0-9]*, [0-9]* at once {$' "$scratch/out")
+    functions=$(nm "$scratch/m.o" | grep -c '\.turns\.[0-9]*$')
+    check "$*: $loops loops, $functions functions" [ "$loops" -eq "$functions" ]
+    check "$*: $plans plans, $loops loops" [ "$plans" -le "$loops" ]
+}
+rows=$root/tests/bench/models/attention-b4-t1024.model
+as_said "$rows" -D batch=12 -D heads=1 -D ctx=512
+as_said "$rows" -D batch=12 -D heads=2 -D ctx=512
+as_said "$rows" -D batch=2 -D heads=6 -D ctx=512
+as_said "$root/tests/object/lacking.model" --chunk 64
+as_said "$root/tests/object/turns.model"
+as_said "$root/tests/object/turns.model" -D width=2 -D heads=1 -D batch=24 --chunk 64
+as_said "$scratch/causal.model" -D batch=2
+
 # A turn that starts from what the one before it gave.
 cat >"$scratch/recur.model" <<'E1'
 model recur(n = 64, width = 64) {

@@ -5,9 +5,8 @@ need_gradc
 measuring="cost profile" # alone; the others as many at a time as there are cores
 
 # shellcheck disable=SC2016  # expanded by the inner shell
-one='name=$(basename "$1" .sh)
-sh "$1" build/gradc >"build/log/run-$name.txt" 2>&1
-echo $? >"build/log/run-$name.status"'
+one='. tests/stage.sh
+apart "$(basename "$1" .sh)" sh "$1" build/gradc'
 others=
 for script in tests/run/*.sh; do
     case " $measuring " in
@@ -18,7 +17,6 @@ done
 # shellcheck disable=SC2086  # a list of names
 printf '%s\n' $others | sort -r | xargs -P "$(cores)" -I {} sh -c "$one" sh {}
 for script in tests/run/*.sh; do
-    name=$(basename "$script" .sh)
-    run "$name" sh -c "cat build/log/run-$name.txt; exit $(cat "build/log/run-$name.status")"
+    told "$(basename "$script" .sh)"
 done
 finish

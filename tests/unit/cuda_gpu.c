@@ -65,6 +65,7 @@ START_TEST(names)
         ck_assert(gpus[i].processors > 0 && gpus[i].memory > 0 && gpus[i].f64 > 0);
     }
     ck_assert(gpu_of_device("NVIDIA H200") == gpu_find("h200"));
+    ck_assert(gpu_of_device("NVIDIA GH200 480GB") == NULL);
     ck_assert(gpu_of_device("NVIDIA A100-SXM4-40GB") == gpu_find("a100-40"));
     ck_assert(gpu_of_device("NVIDIA A100-SXM4-80GB") == gpu_find("a100"));
     ck_assert(gpu_of_device("NVIDIA H100 80GB HBM3") == gpu_find("h100"));

@@ -105,6 +105,7 @@ static void emit_kernel(Calls *c, const Call *call)
         ir_call(ir, support_fn(ir, "gradc.share"), arg, 6);
         return;
     }
+    assert((c->scratch == NULL || k->scratch <= m->p->lane_bytes) && "a lane has room for it");
     Lv scratch = c->scratch != NULL ? c->scratch : ir_off(ir, c->g, m->p->lanes_offset);
     Lv arg[] = {c->bufs, scratch, ir_int(ir, 0), ir_int(ir, k->n_units)};
     ir_call(ir, k->fn, arg, 4);
@@ -356,18 +357,6 @@ static void open_frame(Calls *c, int width)
 
 /* ---- turns at once ---------------------------------------------------------------------- */
 
-/* A kernel that isn't shared out may have the scratch of all lanes, where the others wait. */
-static bool fits_lane(const Model *m, const Call *call, int32_t n)
-{
-    for (const Call *c = call; c < call + n; c++) {
-        bool fits = c->kind == CALL_KERNEL ? m->kernel[c->kernel].scratch <= m->p->lane_bytes
-                                           : fits_lane(m, c->body, c->n_body);
-        if (!fits)
-            return false;
-    }
-    return true;
-}
-
 enum { FRAME_PLACES = 8, FRAME_INDEX = 16, FRAME_WORDS = 2 + MAX_LOOP_DEPTH };
 
 /* Turns [begin, end) of the loop, as  void (ptr frame, ptr scratch, i64, i64), which is what
@@ -406,8 +395,7 @@ static void make_all_turns(Calls *c, const Entry *e, const Call *call, int32_t n
 {
     const Model *m = c->m;
     for (const Call *x = call; x < call + n; x++) {
-        if (x->kind == CALL_LOOP && x->turns > 1 && m->p->lane_bytes > 0 &&
-            fits_lane(m, x->body, x->n_body)) {
+        if (x->kind == CALL_LOOP && x->turns > 1) {
             Turns made = {x, make_turns(c, e, x, depth)};
             vec_push(m->arena, &c->turns, made);
         } else if (x->kind == CALL_LOOP || x->kind == CALL_GUARD) {

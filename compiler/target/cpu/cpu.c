@@ -15,18 +15,29 @@ typedef struct CpuOptions {
     int32_t threads_max;
 } CpuOptions;
 
-/* Bytes of one lane. A kernel that runs alone has the scratch of all lanes.
- * The same kernel asked about twice is planned twice: it is cheap. */
-static int64_t lane_scratch(const void *options, const Kernel *k)
+/* The same kernel asked about twice is planned twice: it is cheap. */
+static KernelFn plan_kernel(const CpuOptions *o, const Kernel *k)
 {
-    const CpuOptions *o = options;
     Arena arena = {0};
     const Kernel *x = kernel_expand(&arena, k);
     KernelFn f = x->kind == K_LOOP ? plan_loop_kernel(o->mach, x, &arena)
                                    : plan_contraction(o->mach, x, &arena);
     arena_free(&arena);
+    return f;
+}
+
+/* A kernel that runs alone has the scratch of all lanes. */
+static int64_t lane_scratch(const void *options, const Kernel *k)
+{
+    const CpuOptions *o = options;
+    KernelFn f = plan_kernel(o, k);
     int64_t lanes = f.chunks > 1 ? 1 : o->threads_max;
     return align_up((f.scratch + lanes - 1) / lanes, BLOCK_ALIGN);
+}
+
+static int64_t turn_scratch(const void *options, const Kernel *k)
+{
+    return align_up(plan_kernel(options, k).scratch, BLOCK_ALIGN);
 }
 
 static const Caps *cpu_caps(Ctx *cx, const TargetOptions *o, Arena *arena)
@@ -40,11 +51,11 @@ static const Caps *cpu_caps(Ctx *cx, const TargetOptions *o, Arena *arena)
     kept->threads_max = o->threads_max > 0 ? o->threads_max : DEFAULT_THREADS;
     Caps *c = NEW(arena, Caps);
     *c = (Caps){.local_bytes = m->l2_bytes / 2,
-                .turns = true,
                 .bf16_pairs = m->dots,
                 .prologue_insts = 12,
                 .epilogue_insts = 64,
                 .lane_scratch = lane_scratch,
+                .turn_scratch = turn_scratch,
                 .options = kept};
     return c;
 }
