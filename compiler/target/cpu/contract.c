@@ -457,8 +457,10 @@ static void emit_units(Con *c, Lv begin, Lv end)
 
 static KernelFn plan_of(const ConPlan *p)
 {
-    return (KernelFn){
-        .n_units = p->n_units, .chunks = emit_chunks(p->cycles, p->n_units), .scratch = p->scratch};
+    return (KernelFn){.n_units = p->n_units,
+                      .chunks = emit_chunks(p->cycles, p->n_units),
+                      .scratch = p->scratch,
+                      .cycles = p->cycles};
 }
 
 KernelFn plan_contraction(const Machine *m, const Kernel *k, Arena *arena)

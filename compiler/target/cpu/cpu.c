@@ -193,6 +193,7 @@ static const char *header_of(const Model *m)
 
 static void complete_module(Model *m)
 {
+    model_grain(m);
     model_tables(m);
     lines_close(m->lines);
     m->out->header = header_of(m);

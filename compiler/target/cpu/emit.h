@@ -15,6 +15,7 @@ typedef struct KernelFn {
     int64_t n_units;
     int64_t chunks;  /* pieces worth sharing out; 1: it runs alone */
     int64_t scratch; /* bytes */
+    double cycles;   /* as predicted, on one lane */
 } KernelFn;
 
 /* k is expanded. `name` is the symbol. */

@@ -290,6 +290,7 @@ static KernelFn plan_of(const Tree *t)
 {
     KernelFn f = {.n_units = t->n_chain > 0 ? t->n_units : 1, .scratch = tree_locals(t, NULL)};
     f.chunks = emit_chunks(t->cost, f.n_units);
+    f.cycles = t->cost;
     return f;
 }
 

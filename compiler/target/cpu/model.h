@@ -22,6 +22,8 @@ typedef struct Model {
     struct Lines *lines;
 } Model;
 
+/* grain.c: which of its kernels are shared out, once all are known. */
+void model_grain(Model *m);
 /* calls.c: what an entry runs, as  void (ptr g, ptr places)  functions. */
 Lv model_calls(Model *m, const Entry *e);
 /* entry.c: the checked entry  i32 (ptr g, ptr in, ptr out). */
