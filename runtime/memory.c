@@ -2,6 +2,7 @@
 #include "internal.h"
 
 #include <string.h>
+#include <sys/mman.h>
 
 #include "hooks.h"
 
@@ -43,16 +44,32 @@ void gr_free(void *memory)
         gr_mem_ops.release(memory);
 }
 
+/* Rows of a large matrix are pages of 4 KiB apart, more of them than a processor looks up quickly.
+ * Where the system knows no larger ones, nothing is lost. */
+static void ask_large_pages(void *memory, int64_t bytes)
+{
+#ifdef MADV_HUGEPAGE
+    (void)madvise(memory, (size_t)bytes, MADV_HUGEPAGE);
+#else
+    (void)memory, (void)bytes;
+#endif
+}
+
 void *gradc_alloc(int64_t bytes, int64_t align)
 {
-    enum { LINE = 64 };
+    enum { LINE = 64, LARGE_PAGE = 2 << 20 };
     if (bytes < 0 || align < 0 || (align & (align - 1)) != 0)
         return NULL;
     if (align < LINE)
         align = LINE;
     if (bytes == 0)
         bytes = 1;
+    bool large = bytes >= 2 * LARGE_PAGE;
+    if (large && align < LARGE_PAGE)
+        align = LARGE_PAGE;
     void *memory = gr_aligned(bytes, align);
+    if (memory != NULL && large)
+        ask_large_pages(memory, bytes);
     if (memory != NULL)
         memset(memory, 0, (size_t)bytes);
     return memory;
