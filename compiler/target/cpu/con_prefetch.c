@@ -48,16 +48,21 @@ void con_prefetch_section(Con *c, Val from, Val to, Val index, int64_t ahead)
     }
 }
 
-/* Where rows of the tile are the columns of what is stored, an epilogue meets parts of lines. In
- * far memory these are worth an instruction each, if the tile takes long enough. Whole lines are
- * not: products of matrices got slower by it. */
+/* An epilogue meets lines of far memory. Parts of them, where rows of the tile are the columns of
+ * what is stored, are worth an instruction each if the tile takes long enough. Whole ones are where
+ * sums are short and the second cache holds more than their operands: elsewhere products got
+ * slower. */
 bool con_asks_ahead(const ConPlan *p)
 {
+    enum { SHORT = 512 };
     const KContract *c = &p->k->con;
-    Val lane = p->out_rows.lane;
+    Val lane = p->turned ? p->out_rows.lane : p->out_cols.lane;
     int n = moving(p->k, KI_LOAD, c->e_from, c->e_to, lane) +
             moving(p->k, KI_STORE, c->e_from, c->e_to, lane);
-    int64_t cycles = p->n_k * p->mr * p->nv / 2, asking = (int64_t)n * p->nr * 3 / 2;
+    int64_t lines = p->turned ? p->nr : p->mr * ((p->nr * p->es + 63) / 64);
+    int64_t cycles = p->n_k * p->mr * p->nv / 2, asking = n * lines * 3 / 2;
     bool far = n * p->n_rows * p->n_cols * p->n_batch * p->es > p->mach->l2_bytes;
-    return p->turned && far && !p->sums && !p->chains && asking * 8 <= cycles;
+    bool pays = p->turned || (p->mach->l2_bytes >= CON_LARGE_CACHE && p->n_k <= SHORT &&
+                              !p->direct && !p->window.is && !p->pairs);
+    return pays && far && !p->sums && !p->chains && asking * 8 <= cycles;
 }
