@@ -254,6 +254,48 @@ START_TEST(no_window_is_too_far)
 }
 END_TEST
 
+/* x' y, where x is values side by side, of which none lies along k. */
+static const char side_by_side[] =
+    "contract c {\n  b0: in f32[792]\n  b1: in f32[792]\n  b2: in f32[792]\n"
+    "  b3: in f32[792]\n  b4: in f32[792]\n  b5: in f32[792]\n  b6: out f32[576]\n"
+    "  dim m i < 12\n  dim m j < 4\n  dim n k < 12\n  dim k l < 2\n  dim k m < 33\n  a {\n"
+    "    %6: f32 = load b0[4*i + j + 12*l + 24*m - 36] if 0 <= 4*i + j - 36 < 12 else 0\n"
+    "    %7: f32 = load b1[132*i + j + 396*l + 4*m - 1188] if 0 <= 4*i + j - 36 < 12 else 0\n"
+    "    %8: f32 = const 1\n    %9: f32 = sub %8, %7\n    %10: f32 = mul %7, %9\n"
+    "    %11: f32 = mul %6, %10\n    %12: i64 = index 4*i + j - 36\n"
+    "    %13: i64 = const 0\n    %14: i64 = const 12\n    %15: bool = le %13, %12\n"
+    "    %16: bool = lt %12, %14\n    %17: bool = and %15, %16\n    %18: f32 = const 0\n"
+    "    %19: f32 = select %17, %11, %18\n"
+    "    %20: f32 = load b2[4*i + j + 12*l + 24*m - 24] if 0 <= 4*i + j - 24 < 12 else 0\n"
+    "    %21: i64 = index 4*i + j\n    %22: i64 = const 36\n    %23: bool = lt %21, %22\n"
+    "    %24: f32 = select %23, %20, %19\n"
+    "    %25: f32 = load b3[4*i + j + 12*l + 24*m - 12] if 0 <= 4*i + j - 12 < 12 else 0\n"
+    "    %26: i64 = index 4*i + j\n    %27: i64 = const 24\n    %28: bool = lt %26, %27\n"
+    "    %29: f32 = select %28, %25, %24\n"
+    "    %30: f32 = load b4[4*i + j + 12*l + 24*m] if 0 <= 4*i + j < 12 else 0\n"
+    "    %31: i64 = index 4*i + j\n    %32: bool = lt %31, %14\n"
+    "    %33: f32 = select %32, %30, %29\n    give %33\n  }\n  b {\n"
+    "    %34: f32 = load b5[k + 396*l + 12*m]\n    give %34\n  }\n  epilogue {\n"
+    "    %35: f32 = sum\n    store b6[48*i + 12*j + k], %35\n  }\n}\n";
+
+/* Vectors along k, of which each is gathered element by element for every row of a panel, were code
+ * that took LLVM half a minute. */
+START_TEST(gathered_vectors_are_not_unrolled)
+{
+    Ctx cx;
+    KernelFn fn[1];
+    ObjectFile object = {0};
+    TargetOptions o = {.cpu = "x86-64-v4", .triple = "x86_64-linux-gnu", .want_asm = true};
+    ctx_init(&cx);
+    int32_t source = source_add(&cx, "test", side_by_side, strlen(side_by_side), false);
+    Kernel *k = kernel_read(&cx, &cx.perm, source);
+    ck_assert_ptr_nonnull(k);
+    ck_assert(cpu_emit_kernels(&cx, &o, &k, 1, &cx.perm, fn, &object));
+    ck_assert_uint_lt(strlen(object.assembly), 400000);
+    ctx_free(&cx);
+}
+END_TEST
+
 START_TEST(arm_bits)
 {
     if (!has_arm("aarch64 contractions"))
@@ -296,6 +338,7 @@ Suite *suite_cpu_asm(void)
     tcase_add_test(t, spills_are_seen);
     tcase_add_test(t, no_spill_no_division);
     tcase_add_test(t, no_window_is_too_far);
+    tcase_add_test(t, gathered_vectors_are_not_unrolled);
     tcase_add_test(t, arm_bits);
     tcase_add_test(t, avx512_bits);
     suite_add_tcase(s, t);

@@ -146,6 +146,9 @@ static double row_cycles(const ConPlan *p, const Side *s, int width, double load
     return (2 + one * (1 + (crossing > 1 ? 1 : crossing))) / width;
 }
 
+/* Instructions of a panel's rows along k, all of them in one block: beyond, LLVM takes seconds. */
+static const double most_of_rows = 4096;
+
 /* A load for each row, three shuffles, a store for each k, or pair of it. */
 static double k_cycles(const ConPlan *p, const Side *s, int width, double load)
 {
@@ -178,7 +181,7 @@ void con_choose_pack(const ConPlan *p, Side *s, int width)
         }
     }
     load = con_vector_cycles(p, s, s->k.lane);
-    if (along_k(p, s) && load >= 0) {
+    if (along_k(p, s) && load >= 0 && width * load <= most_of_rows) {
         double cycles = k_cycles(p, s, width, load + 2 * bounds);
         if (cycles < s->pack_cycles) {
             s->pack = PACK_K;
