@@ -246,6 +246,12 @@ static int32_t staging_of(const Program *p, int input, int64_t elems)
     return -1;
 }
 
+/* An element of a row that is missing: 0, or the lowest value of a range without it. */
+static int64_t missing(const Input *in)
+{
+    return in->ranged && (in->lo > 0 || in->hi <= 0) ? in->lo : 0;
+}
+
 /* Where the kernels of an exact run find input i. */
 static const void *place_exact(Judge *j, int i, const void *from, int64_t n)
 {
@@ -254,7 +260,9 @@ static const void *place_exact(Judge *j, int i, const void *from, int64_t n)
     int32_t s = staging_of(j->p, i, j->reads[i]);
     assert(s >= 0 && "an input with rows has a staging buffer");
     size_t each = (size_t)dtype_bytes(j->p->input.at[i].dtype);
-    memset(j->data[s], 0, (size_t)j->reads[i] * each);
+    const int64_t rest = missing(&j->p->input.at[i]);
+    for (int64_t at = n; at < j->reads[i]; at++)
+        memcpy((char *)j->data[s] + (size_t)at * each, &rest, each); /* little-endian */
     return memcpy(j->data[s], from, (size_t)n * each);
 }
 
@@ -271,7 +279,9 @@ static void place_inputs(Judge *j, const void *const *in, int64_t rows)
             continue;
         }
         int64_t here = n < x->elems ? n : x->elems;
-        memset(j->data[b], 0, (size_t)x->elems * sizeof(double));
+        const int64_t rest = missing(&j->p->input.at[x->input]); /* that of doubles is 0 */
+        for (int64_t at = here; at < x->elems; at++)
+            memcpy((char *)j->data[b] + at * 8, &rest, 8);
         widen(x->dtype, from, here, j->data[b]);
     }
 }
