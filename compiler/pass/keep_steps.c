@@ -72,7 +72,8 @@ KeptSteps kept_steps(int64_t count, int64_t share)
 {
     int64_t rows = count / KEEP_ALL * share + count % KEEP_ALL * share / KEEP_ALL;
     KeptSteps best = {.kept = count};
-    for (int64_t runs = 1; runs <= root_of(count) && share < KEEP_ALL; runs++) {
+    const int64_t root = root_of(count);
+    for (int64_t runs = 1; runs <= root && share < KEEP_ALL; runs++) {
         take_better(&best, count, rows, runs, count / (runs + 1));
         take_better(&best, count, rows, runs, (count - rows + runs - 1) / runs + 1);
     }

@@ -626,6 +626,7 @@ START_TEST(more_bytes_keep_more_steps)
         int64_t least = s.kept + s.runs; /* a root of n twice; what runs leave over is kept, too */
         ck_assert(n < 4 || least * least <= 9 * n);
     }
+    ck_assert_int_eq(kept_steps(INT64_C(1) << 40, 1).kept, 268431360); /* in no time */
 }
 END_TEST
 
