@@ -178,8 +178,7 @@ static void bind_arguments(Build *b, const Item *item, const Value *const *value
     for (int i = 0; i < item->def.arg.n; i++) {
         const Arg *formal = &item->def.arg.at[i];
         const Value *v = value[i] != NULL ? value[i] : eval(b, formal->value);
-        Binding binding = {formal->name.text, formal->name.span, v, BIND_ARG, span[i], -1};
-        vec_push(&b->arena, &b->frame->scope->binding, binding);
+        bind_argument(b, formal->name, v, span[i]);
     }
 }
 

@@ -136,6 +136,8 @@ typedef struct Scope Scope;
 struct Scope {
     Scope *outer; /* of a scan's body; NULL: module level is next */
     VEC(Binding) binding;
+    int32_t *index; /* by hash of the name: 1 + a binding, or 0 */
+    int32_t cap;    /* a power of two */
 };
 
 /* A call of a block: what its parameters are named by. */
@@ -269,6 +271,7 @@ Span user_span(const Build *b, Span s);
 const char *copy_text(Build *b, const char *format, ...) __attribute__((format(printf, 2, 3)));
 const Binding *scope_find(const Build *b, const char *name);
 void bind(Build *b, Name name, const Value *v, BindKind kind);
+void bind_argument(Build *b, Name name, const Value *v, Span given);
 void bind_slot(Build *b, Name name, const Value *v, BindKind kind, int32_t slot);
 const Value *lookup(Build *b, const Expr *e); /* EXPR_NAME */
 /* The value in the graph that is being built: captured by the bodies in between. */

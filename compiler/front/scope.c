@@ -136,12 +136,34 @@ void suggest(Build *b, Diag *d, const char *word, const char *const *candidate, 
 
 /* ---- bindings ------------------------------------------------------------ */
 
+/* Where the index has the name, or room for it. Names are interned. */
+static int32_t *place_of(const Scope *s, const char *name)
+{
+    uint64_t at = hash_mix((uintptr_t)name);
+    for (;; at++) {
+        int32_t *i = &s->index[at & (uint64_t)(s->cap - 1)];
+        if (*i == 0 || s->binding.at[*i - 1].name == name)
+            return i;
+    }
+}
+
 static Binding *find_in(const Scope *s, const char *name)
 {
-    for (int i = s->binding.n - 1; i >= 0; i--)
-        if (s->binding.at[i].name == name)
-            return &s->binding.at[i];
-    return NULL;
+    int32_t i = s->cap == 0 ? 0 : *place_of(s, name);
+    return i == 0 ? NULL : &s->binding.at[i - 1];
+}
+
+static void add_binding(Build *b, Scope *s, const Binding *binding)
+{
+    vec_push(&b->arena, &s->binding, *binding);
+    int32_t n = s->binding.n, from = n - 1;
+    if (2 * n > s->cap) {
+        s->cap = s->cap == 0 ? 16 : 2 * s->cap;
+        s->index = NEW_ARRAY(&b->arena, int32_t, s->cap);
+        from = 0;
+    }
+    for (int32_t i = from; i < n; i++)
+        *place_of(s, s->binding.at[i].name) = i + 1;
 }
 
 const Binding *scope_find(const Build *b, const char *name)
@@ -161,12 +183,17 @@ static void put_binding(Build *b, const Binding *binding)
     if (old != NULL)
         *old = *binding;
     else
-        vec_push(&b->arena, &s->binding, *binding);
+        add_binding(b, s, binding);
 }
 
 void bind(Build *b, Name name, const Value *v, BindKind kind)
 {
     put_binding(b, &(Binding){name.text, name.span, v, kind, NO_SPAN, -1});
+}
+
+void bind_argument(Build *b, Name name, const Value *v, Span given)
+{
+    put_binding(b, &(Binding){name.text, name.span, v, BIND_ARG, given, -1});
 }
 
 void bind_slot(Build *b, Name name, const Value *v, BindKind kind, int32_t slot)

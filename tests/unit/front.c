@@ -274,6 +274,25 @@ END_TEST
 
 /* ---- limits -------------------------------------------------------------- */
 
+/* A name is found at once, however many there are. */
+START_TEST(many_names)
+{
+    enum { NAMES = 200000 };
+    Run r;
+    Text t;
+    Arena a = {0};
+    text_init(&t, &a);
+    text_add(&t, "model m {\n    param x0 : f32 = 1\n");
+    for (int i = 1; i < NAMES; i++)
+        text_add(&t, "    x%d = x%d\n", i, i / 2);
+    text_add(&t, "    loss x%d\n}\n", NAMES - 1);
+    run_try(&r, "m.model", t.at, NULL);
+    ck_assert_msg(r.fine, "%s", run_messages(&r));
+    run_close(&r);
+    arena_free(&a);
+}
+END_TEST
+
 START_TEST(deep_and_wide_models)
 {
     Run r;
@@ -368,5 +387,9 @@ Suite *suite_front(void)
     tcase_add_test(t, deep_and_wide_models);
     tcase_add_test(t, nesting_has_an_end);
     tcase_add_test(t, the_hash_is_of_what_matters);
+    TCase *wide = tcase_create("wide");
+    tcase_set_timeout(wide, 20);
+    suite_add_tcase(s, wide);
+    tcase_add_test(wide, many_names);
     return s;
 }
