@@ -7,10 +7,8 @@
 
 static Instance *child_named(const Instance *in, const char *name)
 {
-    for (int i = 0; i < in->child.n; i++)
-        if (in->child.at[i]->name == name)
-            return in->child.at[i];
-    return NULL;
+    int32_t i = map_get(&in->child_at, name);
+    return i < 0 ? NULL : in->child.at[i];
 }
 
 /* "h.0" of `as h[0]`; NULL after a report. */
@@ -33,8 +31,11 @@ static const char *path_name(Build *b, const Path *p)
 static const char *default_name(Build *b, const Instance *in, const Item *item)
 {
     const char *name = item->name.text;
-    for (int i = 2; child_named(in, name) != NULL; i++)
-        name = intern(&b->cx->names, copy_text(b, "%s_%d", item->name.text, i));
+    Instance *first = child_named(in, name);
+    for (int i = first == NULL ? 0 : first->numbered + 1; child_named(in, name) != NULL; i++) {
+        name = intern(&b->cx->names, copy_text(b, "%s_%d", item->name.text, i + 1));
+        first->numbered = i;
+    }
     return name;
 }
 
@@ -88,8 +89,10 @@ static Instance *instance_new(Build *b, const Expr *e, const Item *item)
     new->shared = shares || in->shared;
     new->first = first;
     new->use = shares ? ++child_named(in, name)->shares : in->use;
-    if (!shares)
+    if (!shares) {
         vec_push(&b->arena, &in->child, new);
+        map_set(&b->arena, &in->child_at, name, in->child.n - 1);
+    }
     return new;
 }
 

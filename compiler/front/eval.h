@@ -31,12 +31,19 @@ typedef struct ConstDef {
     bool busy;          /* being computed: it depends on itself if asked for now */
 } ConstDef;
 
+typedef struct NameMap {
+    const char **key; /* interned */
+    int32_t *value;
+    int n, cap;
+} NameMap;
+
 /* A file of definitions. */
 typedef struct Module {
     const char *name; /* interned; "" for the model's own file */
     const Ast *ast;
     bool library;
     VEC(ConstDef) constant;
+    NameMap item_at; /* what has a name to be called by, of ast */
 } Module;
 
 /* First value of a slot. */
@@ -62,12 +69,6 @@ typedef struct Train {
     VEC(const Expr *) freeze; /* strings */
     VEC(bool) freezes;        /* has matched a parameter */
 } Train;
-
-typedef struct NameMap {
-    const char **key; /* interned */
-    int32_t *value;
-    int n, cap;
-} NameMap;
 
 typedef struct Origins {
     const Origin **slot;
@@ -136,8 +137,7 @@ typedef struct Scope Scope;
 struct Scope {
     Scope *outer; /* of a scan's body; NULL: module level is next */
     VEC(Binding) binding;
-    int32_t *index; /* by hash of the name: 1 + a binding, or 0 */
-    int32_t cap;    /* a power of two */
+    NameMap at; /* binding, by name */
 };
 
 /* A call of a block: what its parameters are named by. */
@@ -150,6 +150,8 @@ struct Instance {
     bool shared; /* its parameters were declared before, by `first` */
     const Instance *first;
     VEC(Instance *) child;
+    NameMap child_at;      /* by name */
+    int32_t numbered;      /* the last number of a name that is this one's and a number */
     VEC(const char *) own; /* names of slots it declared: once each */
     const Stmt *suspect;   /* a shared parameter of another shape, and the shapes */
     Type was, is;

@@ -112,12 +112,17 @@ const Origin *origin_find(Model *m, Origin o)
 
 const Item *module_item(const Module *in, const char *name)
 {
-    for (int i = 0; i < in->ast->item.n; i++) {
+    int32_t i = map_get(&in->item_at, name);
+    return i < 0 ? NULL : in->ast->item.at[i];
+}
+
+static void find_items(Arena *a, Module *in)
+{
+    for (int i = in->ast->item.n - 1; i >= 0; i--) {
         const Item *item = in->ast->item.at[i];
-        if (item->name.text == name && item->kind != ITEM_USE && item->kind != ITEM_TRAIN)
-            return item;
+        if (item->kind != ITEM_USE && item->kind != ITEM_TRAIN)
+            map_set(a, &in->item_at, item->name.text, i); /* of two, the first */
     }
-    return NULL;
 }
 
 static Module *module_add(Model *m, const char *name, const Ast *ast, bool library)
@@ -126,6 +131,7 @@ static Module *module_add(Model *m, const char *name, const Ast *ast, bool libra
     new->name = intern(&m->cx->names, name);
     new->ast = ast;
     new->library = library;
+    find_items(m->arena, new);
     vec_push(m->arena, &m->module, new);
     return new;
 }

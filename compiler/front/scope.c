@@ -136,34 +136,17 @@ void suggest(Build *b, Diag *d, const char *word, const char *const *candidate, 
 
 /* ---- bindings ------------------------------------------------------------ */
 
-/* Where the index has the name, or room for it. Names are interned. */
-static int32_t *place_of(const Scope *s, const char *name)
-{
-    uint64_t at = hash_mix((uintptr_t)name);
-    for (;; at++) {
-        int32_t *i = &s->index[at & (uint64_t)(s->cap - 1)];
-        if (*i == 0 || s->binding.at[*i - 1].name == name)
-            return i;
-    }
-}
+enum { MANY_NAMES = 16 }; /* are found by hash */
 
 static Binding *find_in(const Scope *s, const char *name)
 {
-    int32_t i = s->cap == 0 ? 0 : *place_of(s, name);
-    return i == 0 ? NULL : &s->binding.at[i - 1];
-}
-
-static void add_binding(Build *b, Scope *s, const Binding *binding)
-{
-    vec_push(&b->arena, &s->binding, *binding);
-    int32_t n = s->binding.n, from = n - 1;
-    if (2 * n > s->cap) {
-        s->cap = s->cap == 0 ? 16 : 2 * s->cap;
-        s->index = NEW_ARRAY(&b->arena, int32_t, s->cap);
-        from = 0;
-    }
-    for (int32_t i = from; i < n; i++)
-        *place_of(s, s->binding.at[i].name) = i + 1;
+    int32_t i = s->binding.n - 1;
+    if (i >= MANY_NAMES)
+        i = map_get(&s->at, name);
+    else
+        while (i >= 0 && s->binding.at[i].name != name)
+            i--;
+    return i < 0 ? NULL : &s->binding.at[i];
 }
 
 const Binding *scope_find(const Build *b, const char *name)
@@ -180,10 +163,13 @@ static void put_binding(Build *b, const Binding *binding)
 {
     Scope *s = b->frame->scope;
     Binding *old = find_in(s, binding->name);
-    if (old != NULL)
+    if (old != NULL) {
         *old = *binding;
-    else
-        add_binding(b, s, binding);
+        return;
+    }
+    vec_push(&b->arena, &s->binding, *binding);
+    for (int32_t i = s->at.n; i < s->binding.n && s->binding.n > MANY_NAMES; i++)
+        map_set(&b->arena, &s->at, s->binding.at[i].name, i);
 }
 
 void bind(Build *b, Name name, const Value *v, BindKind kind)

@@ -274,7 +274,7 @@ END_TEST
 
 /* ---- limits -------------------------------------------------------------- */
 
-/* A name is found at once, however many there are. */
+/* A name is found at once, however many there are; so is one for a block that is given none. */
 START_TEST(many_names)
 {
     enum { NAMES = 200000 };
@@ -282,7 +282,8 @@ START_TEST(many_names)
     Text t;
     Arena a = {0};
     text_init(&t, &a);
-    text_add(&t, "model m {\n    param x0 : f32 = 1\n");
+    text_add(&t, "block b(x) {\n    return x\n}\nmodel m {\n    param x0 : f32 = 1\n");
+    text_add(&t, "    for i in 0..20000 {\n        x0 = b(x0)\n    }\n");
     for (int i = 1; i < NAMES; i++)
         text_add(&t, "    x%d = x%d\n", i, i / 2);
     text_add(&t, "    loss x%d\n}\n", NAMES - 1);
