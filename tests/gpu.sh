@@ -78,10 +78,11 @@ host() {
     sh tests/cuda/host.sh build "$@"
 }
 
+row "golden vectors of wrappers" host device words
 if [ -n "$mock" ]; then # the NVRTC beside it makes images of few kernels
     row "kernels" host device few random:1:40
 else
-    row "words of the prelude, types" host device types operations
+    row "types, operations" host device types operations
     row "shapes, contractions" host device shapes matmuls convolutions depthwise
     row "random kernels" host device random:1:200 wide:random:5000:50
 fi

@@ -2,13 +2,15 @@
  *
  *   cases SET FOLDER
  *
- * SET: shapes, types, operations (loop kernels), matmuls, convolutions, depthwise, few (one of each
- * kind), or random:FROM:N (random kernels by seed); wide: before it stands for indices of 64 bits.
- * FOLDER gets kernels.cu, list.inc and cases.bin.
+ * SET: words (words.h), shapes, types, operations (loop kernels), matmuls, convolutions, depthwise,
+ * few (one of each kind), or random:FROM:N (random kernels by seed); wide: before it stands for
+ * indices of 64 bits. FOLDER gets kernels.cu, list.inc and cases.bin; of words, golden.txt, too.
  */
 #include <string.h>
 #include "cpu/contractions.h"
 #include "cpu/loops.h"
+#include "cuda/teams.h"
+#include "cuda/words.h"
 #include "cuda/write.h"
 #include "target/cuda/cuda.h"
 #include "unit/kernel_random.h"
@@ -20,43 +22,11 @@ typedef struct Cases {
     bool random;    /* buffers are filled as random kernels ask for it */
     uint64_t seed;  /* of the first kernel's buffers */
     const char *to; /* folder */
+    Words *words;   /* NULL: another set */
+    FILE *golden;   /* of words */
 } Cases;
 
 /* ---- which kernels ------------------------------------------------------------------------- */
-
-/* Row i of a table is the one before it, turned by one, plus 1: a PAR loop in a SEQ loop, whose
- * turns read what other threads have written. */
-static Kernel *in_turns(Arena *arena, int64_t m, int64_t n)
-{
-    Kernel *k = kernel_new(arena, K_LOOP, "in_turns");
-    int out = k_buf(k, F32, m * n, K_INOUT);
-    Val i = k_seq(k, m - 1), j = k_par(k, n);
-    KBound inside = {k_aff_val(j, 1), 1, n};
-    KAff from = k_aff_offset(at2(i, n, j, 1), -1);
-    Val x = k_load_bounded(k, out, from, &inside, 1, 0);
-    k_store(k, out, k_aff_offset(at2(i, n, j, 1), n), k_binary(k, KI_ADD, x, k_const(k, F32, 1)));
-    k_end(k, i);
-    k_finish(k);
-    return k;
-}
-
-/* y = x + its row's sum, which is read back from where it has been stored. */
-static Kernel *read_back(Arena *arena, int64_t m, int64_t n)
-{
-    Kernel *k = kernel_new(arena, K_LOOP, "read_back");
-    int y = k_buf(k, F32, m * n, K_OUT), x = k_buf(k, F32, m * n, K_IN);
-    int sums = k_buf(k, F32, m, K_OUT);
-    Val i = k_par(k, m), sum = k_acc(k, F32, KI_ADD), j = k_red(k, n);
-    k_into(k, sum, k_load(k, x, at2(i, n, j, 1)));
-    k_end(k, j);
-    k_store(k, sums, k_aff_val(i, 1), k_fold(k, sum));
-    j = k_par(k, n);
-    Val v = k_load(k, x, at2(i, n, j, 1)), s = k_load(k, sums, k_aff_val(i, 1));
-    k_store(k, y, at2(i, n, j, 1), k_binary(k, KI_ADD, v, s));
-    k_end(k, i);
-    k_finish(k);
-    return k;
-}
 
 static void add_random(Cases *c, uint64_t from, int n)
 {
@@ -101,6 +71,12 @@ static bool add_set(Cases *c, const char *set)
             known[i].add(&c->arena, &c->kernels);
             return true;
         }
+    if (strcmp(set, "words") == 0) {
+        c->words = NEW(&c->arena, Words);
+        words_add(&c->arena, c->words);
+        c->kernels = c->words->kernels;
+        return true;
+    }
     unsigned long long from;
     int n;
     if (sscanf(set, "random:%llu:%d", &from, &n) != 2)
@@ -127,7 +103,9 @@ static void fill_buffers(const Cases *c, int i, const Kernel *k, Arena *arena, K
     }
     for (int b = 0; b < k->buf.n; b++) {
         mem[b] = (KMem){arena_alloc(arena, bytes_of(&k->buf.at[b])), NULL};
-        for (int64_t e = 0; e < k->buf.at[b].elems; e++)
+        if (c->words != NULL)
+            words_fill(c->words, i, b, mem[b].data);
+        for (int64_t e = 0; e < k->buf.at[b].elems && c->words == NULL; e++)
             fill_element(k->buf.at[b].dtype, mem[b].data, e, &seed);
     }
 }
@@ -158,6 +136,8 @@ static void write_case(const Cases *c, int i, FILE *to)
         fwrite(&x->elems, sizeof x->elems, 1, to);
         fwrite(before[b].data, 1, bytes_of(x), to);
         fwrite(after[b].data, 1, bytes_of(x), to);
+        if (c->words != NULL && x->mode != K_IN)
+            words_print(c->words, i, x, after[b].data, c->golden);
     }
     arena_free(&scratch);
 }
@@ -190,10 +170,14 @@ int main(int argc, char **argv)
     }
     c.to = argv[2];
     write_text(&c);
+    if (c.words != NULL) {
+        c.golden = create(c.to, "golden.txt");
+        words_print_values(c.golden);
+    }
     FILE *f = create(c.to, "cases.bin");
     for (int i = 0; i < c.kernels.n; i++)
         write_case(&c, i, f);
-    bool ok = fclose(f) == 0;
+    bool ok = fclose(f) == 0 && (c.golden == NULL || fclose(c.golden) == 0);
     printf("%d kernels\n", c.kernels.n);
     arena_free(&c.arena);
     return ok ? 0 : 3;

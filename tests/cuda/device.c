@@ -4,8 +4,9 @@
  *   device FOLDER       with kernels.cu, list.inc and cases.bin of cases.c; the last line is
  *                       "passed=N failed=N skipped=0"
  *
- * Types and operations among them are all that prelude.cuh has words for: conversions of halves,
- * integers, tables of functions. NVRTC compiles for the device that is there. */
+ * The set `words` among them is all that prelude.cuh has words for, over values that are hard to
+ * get right: a line of words.txt is what a kernel of it has to give. NVRTC compiles for the device
+ * that is there. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -163,6 +164,25 @@ static int64_t first_difference(const CaseBuffer *b)
     return -1;
 }
 
+static unsigned long long bits_at(const unsigned char *p, int32_t each, int64_t i)
+{
+    unsigned long long u = 0;
+    memcpy(&u, p + i * each, (size_t)each);
+    return u;
+}
+
+/* Element `at` of buffer i, and those beside it of buffers that are as long. */
+static void tell(const CaseBuffer *b, int n, int i, int64_t at)
+{
+    printf(" buffer %d differs at %lld of %lld: %llx, not %llx;", i, (long long)at,
+           (long long)b[i].elems, bits_at(b[i].got, b[i].each, at),
+           bits_at(b[i].expected, b[i].each, at));
+    for (int j = 0; j < n; j++)
+        if (j != i && b[j].elems == b[i].elems)
+            printf(" buffer %d has %llx", j, bits_at(b[j].start, b[j].each, at));
+    printf("\n");
+}
+
 typedef struct Case {
     char kernel[64], name[200];
     long long blocks;
@@ -193,9 +213,10 @@ static void run_case(Device *v, const Case *c, CaseBuffer *b, int n)
         must(v, v->d.cuMemcpyDtoHAsync_v2(b[i].got, b[i].at, bytes, s), "from the device");
         must(v, v->d.cuStreamSynchronize(s), c->kernel);
         int64_t at = first_difference(&b[i]);
-        if (at >= 0 && same)
-            printf("FAILED: %s (%s): buffer %d differs at %lld of %lld\n", c->kernel, c->name, i,
-                   (long long)at, (long long)b[i].elems);
+        if (at >= 0 && same) {
+            printf("FAILED: %s (%s):", c->kernel, c->name);
+            tell(b, n, i, at);
+        }
         same &= at < 0;
         must(v, v->d.cuMemFree_v2(b[i].at), "cuMemFree");
     }

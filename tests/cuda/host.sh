@@ -263,6 +263,10 @@ train_one() {
 device_set() {
     mkdir -p "$work/set"
     check "cases $1" "$build/gradc-cuda-cases" "$1" "$work/set"
+    if [ "$1" = words ]; then
+        check "tests/cuda/words.txt is not what the interpreter gives" \
+            diff "$here/words.txt" "$work/set/golden.txt"
+    fi
     [ -n "${GRADC_ON_GPU:-}" ] || library_of "$work/set/kernels.cu"
     counted "$build/gradc-cuda-device" "$work/set"
 }

@@ -8,7 +8,7 @@
 
 #include "../../compiler/target/elf.h"
 
-enum { MOST_SECTIONS = 4 + 3 * MADE_KERNELS, NAMES_BYTES = 1 << 14, NV_INFO = 0x70000000 };
+enum { MOST_SECTIONS = 4 + 3 * MADE_KERNELS, NAMES_BYTES = 1 << 15, NV_INFO = 0x70000000 };
 
 typedef struct Maker {
     unsigned char *to;

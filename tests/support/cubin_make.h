@@ -11,7 +11,7 @@ typedef struct MadeKernel {
     unsigned loads, stores, beside; /* instructions: of local memory, others */
 } MadeKernel;
 
-enum { MADE_BYTES = 1 << 18, MADE_KERNELS = 64 };
+enum { MADE_BYTES = 1 << 18, MADE_KERNELS = 320 };
 
 /* Writes it to `to`, of MADE_BYTES; gives its size. */
 size_t make_cubin(int arch, const MadeKernel *k, int n, unsigned char *to);

@@ -127,15 +127,12 @@ DEVICE u8 absolute(u8 x) { return x; }
 
 DEVICE int shift_left(int x, int by) { return (int)((u32)x << (by & 31)); }
 DEVICE i64 shift_left(i64 x, i64 by) { return (i64)((u64)x << (by & 63)); }
-DEVICE u8 shift_left(u8 x, u8 by) { return (u8)((u64)x << (by & 63)); }
 
 DEVICE int shift_right(int x, int by) { return (int)((u32)x >> (by & 31)); }
 DEVICE i64 shift_right(i64 x, i64 by) { return (i64)((u64)x >> (by & 63)); }
-DEVICE u8 shift_right(u8 x, u8 by) { return (u8)((u64)x >> (by & 63)); }
 
 DEVICE int shift_signed(int x, int by) { return x >> (by & 31); }
 DEVICE i64 shift_signed(i64 x, i64 by) { return x >> (by & 63); }
-DEVICE u8 shift_signed(u8 x, u8 by) { return shift_right(x, by); }
 
 /* lo <= e < hi */
 DEVICE bool within(int e, int lo, int hi) { return lo <= e && e < hi; }
