@@ -107,6 +107,8 @@ int read_options(Cli *c)
         return usage_error(c, "--target takes cpu or cuda here; both of them are for build");
     if (o->target.arch != NULL && strcmp(o->target.target, "cuda") != 0 && !wants_both(c))
         return usage_error(c, "--arch is for --target cuda; --cpu names a processor");
+    if (cli_has(c, OPT_CPU) && strcmp(o->target.target, "cuda") == 0)
+        return usage_error(c, "--cpu is for --target cpu; --arch names GPUs");
     o->allow_split = cli_has(c, OPT_ALLOW_SPLIT);
     if (o->allow_split && !cli_has(c, OPT_BUDGET))
         return usage_error(c, "--allow-split is for a --budget, and there is none");

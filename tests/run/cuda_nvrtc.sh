@@ -152,6 +152,11 @@ asks 2 "--emit cubin=- is for one cubin, and there are 3" sm_90 --emit cubin=-
 "$gradc" build --arch sm_90 "$model" -o d.o --json 2>said
 status=$?
 one 2 "--arch is for --target cuda" "--arch without the target"
+"$gradc" build --target cuda --cpu native "$model" -o d.o --json 2>said
+status=$?
+one 2 "--cpu is for --target cpu; --arch names GPUs" "--cpu of a GPU"
+"$gradc" build -q --no-cache --target cpu,cuda --cpu baseline --arch sm_90 "$model" -o both.o
+verdict $? "--cpu and --arch of both targets"
 
 # ---- nvdisasm ------------------------------------------------------------------------------------
 cat >dis <<'END'
