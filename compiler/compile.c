@@ -123,7 +123,7 @@ static int room_for_scans(const Model *m, EntryKind e)
 static int64_t wide_elems(const Options *o)
 {
     const Target *t = o->target.target != NULL ? target_find(o->target.target) : NULL;
-    return t != NULL ? t->wide_elems : 0;
+    return t == NULL ? 0 : o->chunk_wide > 0 ? o->chunk_wide : t->wide_elems;
 }
 
 static bool keep_last_steps(int room, EntryKind e, int32_t share, Output *all)

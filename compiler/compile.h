@@ -80,6 +80,7 @@ typedef struct Options {
     Form form;                /* without a budget; with one, where compile_planned() begins */
     int64_t chunk_from;       /* chunk_rows(): matrices of so many elements are computed in row
                                * chunks; 0: none; or CHUNK_DEFAULT */
+    int64_t chunk_wide;       /* ... then a target's wide_elems; 0: its own */
     int32_t threads_max;      /* lanes that the block has scratch for */
     TargetOptions target;
 } Options;

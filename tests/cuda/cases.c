@@ -2,9 +2,10 @@
  *
  *   cases SET FOLDER
  *
- * SET: words (words.h), shapes, types, operations (loop kernels), matmuls, convolutions, depthwise,
- * few (one of each kind), or random:FROM:N (random kernels by seed); wide: before it stands for
- * indices of 64 bits. FOLDER gets kernels.cu, list.inc and cases.bin; of words, golden.txt, too.
+ * SET: words (words.h), shapes, types, operations (loop kernels), matmuls, tiles, convolutions,
+ * depthwise, few (one of each kind), or random:FROM:N (random kernels by seed); wide: before it
+ * stands for indices of 64 bits. FOLDER gets kernels.cu, list.inc and cases.bin; of words,
+ * golden.txt, too.
  */
 #include <string.h>
 #include "cpu/contractions.h"
@@ -57,15 +58,31 @@ static void add_few(Arena *arena, Kernels *s)
     add_kernel(arena, s, make_conv_forward(arena, &conv, false));
 }
 
+/* Enough blocks that threads get as many elements as they may have. */
+static void add_tiles(Arena *arena, Kernels *s)
+{
+    static const struct {
+        DType type;
+        Matmul shape;
+    } tile[] = {
+        {F32, {133, 65, 66, 18, PROLOGUE | EPILOGUE, 0}}, {F32, {133, 65, 40, 17, TRANSPOSE_B, 0}},
+        {F32, {133, 40, 65, 17, TRANSPOSE_A, 0}},         {F32, {133, 40, 40, 17, 0, 7}},
+        {F64, {133, 33, 34, 17, TRANSPOSE_A, 7}},         {F32, {133, 129, 9, 17, 0, 0}},
+        {F32, {140, 6, 130, 17, TRANSPOSE_B, 0}},
+    };
+    for (size_t i = 0; i < sizeof tile / sizeof *tile; i++)
+        add_kernel(arena, s, make_matmul(arena, tile[i].type, &tile[i].shape));
+}
+
 static bool add_set(Cases *c, const char *set)
 {
     static const struct {
         const char *name;
         void (*add)(Arena *, Kernels *);
     } known[] = {
-        {"shapes", add_shapes},      {"types", add_types}, {"operations", add_operations},
-        {"matmuls", add_sweep},      {"few", add_few},     {"convolutions", add_convolutions},
-        {"depthwise", add_depthwise}};
+        {"shapes", add_shapes},       {"types", add_types}, {"operations", add_operations},
+        {"matmuls", add_sweep},       {"few", add_few},     {"convolutions", add_convolutions},
+        {"depthwise", add_depthwise}, {"tiles", add_tiles}};
     for (size_t i = 0; i < sizeof known / sizeof *known; i++)
         if (strcmp(set, known[i].name) == 0) {
             known[i].add(&c->arena, &c->kernels);

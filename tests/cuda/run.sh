@@ -14,7 +14,8 @@
 # model is compiled as `build` does it.
 #
 # BUILD is the folder with gradc-cuda-cases and gradc-cuda-steps. SET is one of cases.c, or
-# FILE.model[:NAME=VALUE...]: whole training steps of a model, by steps.c.
+# FILE.model[:OPTION...]: whole training steps of a model, by steps.c; with --once
+# one step, in one order of threads and blocks.
 set -u
 build=$1 cases=$1/gradc-cuda-cases steps=$1/gradc-cuda-steps mode=$2
 shift 2
@@ -74,7 +75,8 @@ emulate() {
         head -n 20 "$folder/messages"
         fail "cuda: $1, $mode: the kernels don't compile"
     else
-        "$folder/run" "$data" >"$folder/out" 2>&1
+        # shellcheck disable=SC2046  # a word, or none
+        "$folder/run" "$data" $(echo "$1" | grep -o -e --once) >"$folder/out" 2>&1
         status=$?
         grep -v '^passed=' "$folder/out" | head -n 30
         before=$failed

@@ -1,8 +1,9 @@
 /* Runs the entries of a model under the emulator, in three orders of threads and blocks, and
  * compares parameters, state and results after each call with those of the exact interpreter.
  *
- *   run_steps STEPS     the last line is "passed=N failed=N skipped=0"
+ *   run_steps STEPS [--once]     --once: in the last of the orders alone
  *
+ * The last line is "passed=N failed=N skipped=0".
  * KERNELS is the text of the kernels, ENTRIES what the entries launch (steps.c writes both). */
 #include "emulator.hpp"
 #include "read.hpp"
@@ -72,14 +73,14 @@ static int run_calls(FILE *f, int64_t block_bytes, int64_t pinned_bytes, int *ca
 
 int main(int argc, char **argv)
 {
-    FILE *f = argc == 2 ? fopen(argv[1], "rb") : nullptr;
+    FILE *f = argc == 2 || argc == 3 ? fopen(argv[1], "rb") : nullptr;
     if (f == nullptr)
         return 2;
     int64_t block_bytes = read64(f), pinned_bytes = read64(f);
     read_outside(f);
     long calls_from = ftell(f);
     int failed = 0, calls = 0;
-    for (int o = 0; o < emulator::N_ORDERS; o++) {
+    for (int o = argc == 3 ? emulator::RANDOM : 0; o < emulator::N_ORDERS; o++) {
         emulator::order = (emulator::Order)o;
         fseek(f, calls_from, SEEK_SET);
         failed += run_calls(f, block_bytes, pinned_bytes, &calls);

@@ -1,7 +1,10 @@
 /* Writes a model's kernels, what its entries launch, and what the exact interpreter has in memory
  * after each call, for run_steps.cpp.
  *
- *   steps MODEL FOLDER [NAME=VALUE...]     writes kernels.cu, entries.inc, steps.bin
+ *   steps MODEL FOLDER [OPTION...] [NAME=VALUE...]    writes kernels.cu, entries.inc, steps.bin
+ *
+ * OPTION: --precision=TYPE; --wide=N, as if chunks of so many elements were wide
+ * (Target.wide_elems), for shapes that are small; --once: one step; --text: kernels.cu alone.
  *
  * Calls are init, then step twice, or grad where the model does not train; eval at last. */
 #include <string.h>
@@ -11,6 +14,14 @@
 #include "target/cuda/cuda.h"
 
 enum { MAX_DEFINES = 16 };
+
+typedef struct Wanted {
+    Define define[MAX_DEFINES];
+    int n_defines;
+    const char *precision; /* NULL: the model's */
+    int64_t wide;          /* 0: the target's */
+    bool text, once;
+} Wanted;
 
 typedef struct Steps {
     Ctx cx;
@@ -38,19 +49,36 @@ static int32_t read_model(Steps *s, const char *path)
     return source_add(&s->cx, path, text, n, false);
 }
 
-static bool compile_model(Steps *s, const char *path, char **define, int n)
+static Wanted read_options(Steps *s, char **option, int n)
 {
-    Define d[MAX_DEFINES];
-    for (int i = 0; i < n && i < MAX_DEFINES; i++) {
-        size_t name = strcspn(define[i], "=");
-        d[i] = (Define){.name = intern_n(&s->cx.names, define[i], name),
-                        .value = define[i] + name + (define[i][name] != 0)};
+    Wanted w = {0};
+    for (int i = 0; i < n && w.n_defines < MAX_DEFINES; i++) {
+        size_t name = strcspn(option[i], "=");
+        const char *value = option[i] + name + (option[i][name] != 0);
+        if (strncmp(option[i], "--precision", name) == 0)
+            w.precision = value;
+        else if (strncmp(option[i], "--wide", name) == 0)
+            w.wide = atoll(value);
+        else if (strcmp(option[i], "--text") == 0)
+            w.text = true;
+        else if (strcmp(option[i], "--once") == 0)
+            w.once = true;
+        else
+            w.define[w.n_defines++] =
+                (Define){.name = intern_n(&s->cx.names, option[i], name), .value = value};
     }
+    return w;
+}
+
+static bool compile_model(Steps *s, const char *path, const Wanted *w)
+{
     Options o = {.entry = {true, true, true, true},
-                 .define = d,
-                 .n_defines = n,
+                 .define = w->define,
+                 .n_defines = w->n_defines,
+                 .precision = w->precision,
                  .threads_max = 1,
                  .chunk_from = -1,
+                 .chunk_wide = w->wide,
                  .target = {.target = "cuda", .want_cuda = true, .no_object = true}};
     s->out.arena = &s->arena;
     bool ok = compile(&s->cx, read_model(s, path), &o, &s->out);
@@ -133,7 +161,11 @@ static void write_entries(const Steps *s)
         fprintf(f, "{\"%s\", entry_%s},\n", s->p->entry.at[e].name, s->p->entry.at[e].name);
     fprintf(f, "};\n");
     fclose(f);
-    f = create(s->to, "kernels.cu");
+}
+
+static void write_text(const Steps *s)
+{
+    FILE *f = create(s->to, "kernels.cu");
     fputs(s->out.object.cuda, f);
     fclose(f);
 }
@@ -227,7 +259,7 @@ static void write_call(const Steps *s, Judge *j, const char *entry, FILE *f)
     put64(f, -1);
 }
 
-static void write_steps(Steps *s)
+static void write_steps(Steps *s, bool once)
 {
     FILE *f = create(s->to, "steps.bin");
     put64(f, s->p->arena_bytes);
@@ -236,8 +268,8 @@ static void write_steps(Steps *s)
     Judge *j = judge_open(s->p, K_EXACT, &s->arena);
     write_call(s, j, "init", f);
     bool trains = program_entry(s->p, "step") != NULL;
-    write_call(s, j, trains ? "step" : "grad", f);
-    write_call(s, j, trains ? "step" : "grad", f);
+    for (int i = 0; i < (once ? 1 : 2); i++)
+        write_call(s, j, trains ? "step" : "grad", f);
     write_call(s, j, "eval", f);
     put64(f, -1);
     fclose(f);
@@ -249,12 +281,16 @@ int main(int argc, char **argv)
     if (argc < 3)
         return 2;
     ctx_init(&s.cx);
-    if (!compile_model(&s, argv[1], argv + 3, argc - 3))
+    Wanted w = read_options(&s, argv + 3, argc - 3);
+    if (!compile_model(&s, argv[1], &w))
         return 1;
-    plan_launches(&s);
-    fill_inputs(&s);
-    write_entries(&s);
-    write_steps(&s);
+    write_text(&s);
+    if (!w.text) {
+        plan_launches(&s);
+        fill_inputs(&s);
+        write_entries(&s);
+        write_steps(&s, w.once);
+    }
     printf("%d kernels\n", s.p->kernel.n);
     return 0;
 }

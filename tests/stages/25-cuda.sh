@@ -13,11 +13,22 @@ if ! build build Release gradc gradc-cuda-cases gradc-cuda-steps gradc-cuda-nvrt
 fi
 half=tests/cuda/half.model
 
+# GPT-2 in sizes that the emulator runs, and whose kernels have the code of those of its own sizes.
+# With attention in chunks, as large batches have it, it takes a minute.
+gpt=examples/gpt2.model large=
+short=--once:layers=2:heads=3:width=192:vocab=97:positions=64:ctx=48:batch=2
+deep=--once:layers=12:heads=2:width=32:vocab=97:positions=32:ctx=16:batch=2
+long=--once:--wide=147456:layers=2:heads=3:width=192:vocab=1537:ctx=384:positions=384:batch=2
+for shape in $short $deep $long; do
+    [ -z "${GRADC_FULL:-}" ] || large="$large $gpt:--precision=bf16:$shape"
+done
+
 # Kernels alone.
 kernels() {
-    gpt=examples/chargpt.model:layers=1:width=32:ctx=16:batch=2:heads=2:vocab=40
-    apart cuda-plain sh tests/cuda/run.sh build plain matmuls depthwise random:1:80 \
-        wide:random:5000:30 "$gpt" examples/digits.model examples/resnet8.model:batch=1
+    # shellcheck disable=SC2086  # a list of sets
+    apart cuda-plain sh tests/cuda/run.sh build plain matmuls tiles depthwise random:1:80 \
+        wide:random:5000:30 "$gpt:$short" "$gpt:$deep" examples/digits.model \
+        examples/resnet8.model:batch=1 $large
     apart cuda-address sh tests/cuda/run.sh build address shapes types words convolutions \
         random:1000:30 wide:few "$half"
     apart cuda-thread sh tests/cuda/run.sh build thread shapes convolutions random:2000:20 "$half"
@@ -27,11 +38,11 @@ kernels() {
 
 # Objects and the runtime on the mock driver.
 objects() {
-    gpt=examples/chargpt.model:-D:layers=1:-D:width=32:-D:ctx=16:-D:batch=2:-D:heads=2:-D:vocab=40
+    char=examples/chargpt.model:-D:layers=1:-D:width=32:-D:ctx=16:-D:batch=2:-D:heads=2:-D:vocab=40
     apart cuda-contract sh tests/cuda/host.sh build contract
     apart cuda-sweep sh tests/cuda/host.sh build sweep
     apart cuda-machine sh tests/cuda/host.sh build machine
-    apart cuda-train sh tests/cuda/host.sh build train light,min "$gpt" "$gpt:--chunk:256" "$half" \
+    apart cuda-train sh tests/cuda/host.sh build train light,min "$char" "$char:--chunk:256" "$half" \
         examples/digits.model:-D:batch=8:-D:hidden=16 tests/object/byrow.model \
         tests/object/wide.model tests/object/lacking.model
     apart cuda-pictures sh tests/cuda/host.sh build train min examples/fashion.model:-D:batch=1 \
@@ -42,6 +53,10 @@ objects() {
 objects &
 kernels
 wait
+run cuda-variants sh tests/cuda/variants.sh build 100 "$gpt" tiles "$gpt:$short" "$gpt:$deep"
+# shellcheck disable=SC2086  # a list of sets
+[ -z "$large" ] || run cuda-variants sh tests/cuda/variants.sh build 85 \
+    "$gpt:--precision=bf16:batch=64:ctx=1024" tiles $large
 told cuda-plain cuda-address cuda-thread cuda-plants cuda-words
 
 # Behind @: a kernel that uses a little local memory: lanes of a loop that is too long to be written
