@@ -284,6 +284,10 @@ int main(int argc, char **argv)
     Wanted w = read_options(&s, argv + 3, argc - 3);
     if (!compile_model(&s, argv[1], &w))
         return 1;
+    if (s.p->store_bytes > 0) {
+        fprintf(stderr, "%s offloads values, which nothing here would copy\n", argv[1]);
+        return 1;
+    }
     write_text(&s);
     if (!w.text) {
         plan_launches(&s);

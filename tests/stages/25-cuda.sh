@@ -44,7 +44,7 @@ objects() {
     apart cuda-machine sh tests/cuda/host.sh build machine
     apart cuda-train sh tests/cuda/host.sh build train light,min "$char" "$char:--chunk:256" "$half" \
         examples/digits.model:-D:batch=8:-D:hidden=16 tests/object/byrow.model \
-        tests/object/wide.model tests/object/lacking.model
+        tests/object/wide.model tests/object/lacking.model tests/object/shared.model
     apart cuda-pictures sh tests/cuda/host.sh build train min examples/fashion.model:-D:batch=1 \
         examples/resnet8.model:-D:batch=1
     apart cuda-gpu sh tests/gpu.sh --on-mock

@@ -36,7 +36,7 @@ static void place_inputs(Behind *b, const Program *p, Arena *arena)
     }
 }
 
-Behind cu_place_behind(const Program *p, Arena *arena)
+Behind cu_place_behind(const Program *p, const bool *guarded, Arena *arena)
 {
     Behind b = {.slot = NEW_ARRAY(arena, int64_t, p->input.n),
                 .constant = NEW_ARRAY(arena, int64_t, p->buffer.n),
@@ -50,6 +50,8 @@ Behind cu_place_behind(const Program *p, Arena *arena)
         b.constant[i] = b.constant_bytes;
         b.constant_bytes += align_up(x->elems * dtype_bytes(x->dtype), DEVICE_ALIGN);
     }
+    b.always = cu_runs_both(p, guarded) ? b.constant_bytes : -1;
+    b.constant_bytes += b.always >= 0 ? DEVICE_ALIGN : 0;
     b.constants = b.device_bytes;
     b.device_bytes += b.constant_bytes;
     return b;

@@ -205,7 +205,9 @@ const char *cu_whole_text(Ctx *cx, const Program *p, Arena *arena);
 
 /* guarded[i]: kernel i is called under a CALL_GUARD. */
 void cu_find_guarded(const Program *p, bool *guarded);
+/* One of these is called outside of guards, too: with a flag there that is always true. */
+bool cu_runs_both(const Program *p, const bool *guarded);
 /* What each entry launches, as a comment. */
-void cu_launches(const Program *p, const char *const *name, const Launch *launch, Text *to);
+void cu_launches(const CudaText *t, Text *to);
 
 #endif

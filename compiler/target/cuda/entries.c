@@ -60,10 +60,16 @@ static void add_launch(Entries *x, const Call *c, const Operand *guard)
     add_op(x, c, (gradc_cuda_op){.kernel = c->kernel, .first = x->operand.n});
     for (int i = 0; i < c->n_ops; i++)
         add_operand(x, &c->op[i]);
-    if (x->o->images->guarded[c->kernel]) {
-        assert(guard != NULL && "a guarded kernel is under a guard wherever it is called");
+    if (!x->o->images->guarded[c->kernel])
+        return;
+    if (guard != NULL) {
         add_operand(x, guard);
+        return;
     }
+    const Behind *behind = &x->o->behind;
+    assert(behind->always >= 0 && "there is a flag for this call");
+    vec_push(x->o->arena, &x->operand,
+             ((gradc_cuda_operand){.offset = behind->constants + behind->always, .moves = -1}));
 }
 
 static void add_calls(Entries *x, const Call *call, int32_t n, const Operand *guard)

@@ -17,10 +17,30 @@ void cu_find_guarded(const Program *p, bool *guarded)
         find_guarded(p->entry.at[e].call, p->entry.at[e].n_calls, false, guarded);
 }
 
+static bool runs_both(const Call *call, int32_t n, const bool *guarded)
+{
+    bool found = false;
+    for (const Call *c = call; c < call + n && !found; c++)
+        if (c->kind == CALL_KERNEL)
+            found = guarded[c->kernel];
+        else if (c->kind != CALL_GUARD)
+            found = runs_both(c->body, c->n_body, guarded);
+    return found;
+}
+
+bool cu_runs_both(const Program *p, const bool *guarded)
+{
+    bool found = false;
+    for (int e = 0; e < p->entry.n && !found; e++)
+        found = runs_both(p->entry.at[e].call, p->entry.at[e].n_calls, guarded);
+    return found;
+}
+
 typedef struct List {
     const Program *p;
     const char *const *name;
     const Launch *launch;
+    const bool *guarded;
     Text *to;
 } List;
 
@@ -54,10 +74,12 @@ static void put_kernel(List *l, const Call *c, int depth, const Operand *guard)
         text_add(l->to, i > 0 ? ", " : "");
         put_operand(l, &c->op[i], depth);
     }
-    if (guard != NULL) {
+    if (l->guarded[c->kernel])
         text_add(l->to, c->n_ops > 0 ? ", " : "");
+    if (l->guarded[c->kernel] && guard != NULL)
         put_operand(l, guard, depth);
-    }
+    else if (l->guarded[c->kernel])
+        text_add(l->to, "always");
     text_add(l->to, ")\n");
 }
 
@@ -98,9 +120,10 @@ static void put_calls(List *l, const Call *call, int32_t n, int depth, int inden
     }
 }
 
-void cu_launches(const Program *p, const char *const *name, const Launch *launch, Text *to)
+void cu_launches(const CudaText *t, Text *to)
 {
-    List l = {.p = p, .name = name, .launch = launch, .to = to};
+    const Program *p = t->p;
+    List l = {.p = p, .name = t->name, .launch = t->launch, .guarded = t->guarded, .to = to};
     text_add(to, "/* ---- launches: kernel<<<blocks, threads>>>(bytes of the arena) ----\n");
     for (int e = 0; e < p->entry.n; e++) {
         const Entry *x = &p->entry.at[e];

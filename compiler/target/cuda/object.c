@@ -103,7 +103,7 @@ bool cu_object(Ctx *cx, const Program *p, const TargetOptions *options, Arena *a
     const char *name = options->prefix != NULL ? options->prefix : p->name;
     o.name = name_identifier(arena, name);
     o.about = about(images, arena);
-    o.behind = cu_place_behind(p, arena);
+    o.behind = cu_place_behind(p, images->guarded, arena);
     text_init(&o.to, arena);
     text_init(&o.strings, arena);
     cu_tables(&o);

@@ -11,6 +11,8 @@ typedef struct Behind {
     int64_t *slot;     /* by input, in the arena or behind it; -1: nobody reads it */
     int64_t *constant; /* by buffer: offset within the literal tensors, -1 for others */
     int64_t constants, constant_bytes;
+    int64_t always; /* among the literals: the flag of guarded kernels that no guard is around;
+                     * or -1 */
     int64_t device_bytes; /* of all */
 } Behind;
 
@@ -32,7 +34,7 @@ typedef struct Object {
 } Object;
 
 /* behind.c */
-Behind cu_place_behind(const Program *p, Arena *arena);
+Behind cu_place_behind(const Program *p, const bool *guarded, Arena *arena);
 
 /* tables.c: @gradc.program, and what it points to; the model's functions are named by it. */
 void cu_tables(Object *o);

@@ -233,6 +233,8 @@ static void put_constants(Object *o)
         if (b->constant[i] >= 0)
             memcpy(all + b->constant[i], x->literal, (size_t)(x->elems * dtype_bytes(x->dtype)));
     }
+    if (b->always >= 0)
+        all[b->always] = 1;
     text_add(&o->to, "@gradc.literals = private constant [%" PRId64 " x i8] c\"",
              b->constant_bytes);
     put_bytes(&o->to, all, (size_t)b->constant_bytes);

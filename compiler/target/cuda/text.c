@@ -79,7 +79,7 @@ const char *cu_whole_text(Ctx *cx, const Program *p, Arena *arena)
     text_init(&to, arena);
     for (int32_t i = 0; i < p->kernel.n; i++)
         cu_text_kernel(t, i, &math, &kernels);
-    cu_launches(p, t->name, t->launch, &kernels);
+    cu_launches(t, &kernels);
     cu_text(&to, &math, &kernels);
     return to.at;
 }
