@@ -9,6 +9,9 @@
 #   sh tests/cuda/host.sh BUILD machine        no driver, no device, an old one, too little memory
 #   sh tests/cuda/host.sh BUILD train BUDGETS SET...
 #                                              objects for CPU and GPU side by side, bit by bit
+#   sh tests/cuda/host.sh BUILD random FROM N TRAINED
+#                                              N models of gradc-smith compile; TRAINED of them are
+#                                              trained likewise
 #
 # BUDGETS are those of --budget, beside none: "light,min". SET is FILE.model[:OPTION...] of gradc
 # build. NVRTC is tests/cuda/fake_nvrtc.c. With GRADC_ON_GPU=1 replay, device and train take the
@@ -48,12 +51,20 @@ driver() {
     export GRADC_MOCK_KERNELS="$work/kernels.so"
 }
 
+# place MODEL: a path from the root of the tree, or one that is whole.
+place() {
+    case $1 in
+    /*) echo "$1" ;;
+    *) echo "$root/$1" ;;
+    esac
+}
+
 # kernels MODEL [OPTION...]: the library of the model's kernels.
 kernels() {
     [ -n "${GRADC_ON_GPU:-}" ] && return
     model=$1
     shift
-    check "kernels of $model" "$gradc" build -q "$root/$model" --target cuda "$@" \
+    check "kernels of $model" "$gradc" build -q "$(place "$model")" --target cuda "$@" \
         --emit "cuda=$work/kernels.cu"
     library_of "$work/kernels.cu"
 }
@@ -73,7 +84,7 @@ objects() {
     model=$1
     shift
     name=$(basename "$model" .model)
-    check "objects of $model" "$gradc" build -q "$root/$model" --target cpu,cuda \
+    check "objects of $model" "$gradc" build -q "$(place "$model")" --target cpu,cuda \
         --arch "${GRADC_ARCH:-sm_90,compute_80}" "$@" -o "$work/$name.o"
 }
 
@@ -259,6 +270,13 @@ train_one() {
     done
 }
 
+# random_model SEED: builds it; nothing is offloaded.
+random_model() {
+    "$build/gradc-smith" show "$1" | sed 's/^\( *\)offload /\1/' >"$work/m.model"
+    check "an object of gradc-smith show $1" "$gradc" build -q --target cuda --arch sm_90 \
+        "$work/m.model" -o "$work/built.o"
+}
+
 # device_set SET: of cases.c.
 device_set() {
     mkdir -p "$work/set"
@@ -288,6 +306,14 @@ contract)
     ;;
 sweep) sweep ;;
 machine) machine ;;
+random)
+    driver
+    budgets=min
+    for seed in $(seq "$1" $(($1 + $2 - 1))); do
+        random_model "$seed"
+        [ "$seed" -ge $(($1 + $3)) ] || train_one "$work/m.model"
+    done
+    ;;
 train)
     budgets=$(echo "$1" | tr , ' ')
     shift
@@ -297,7 +323,7 @@ train)
     done
     ;;
 *)
-    echo "contract, sweep, replay, device, machine or train, not $part" >&2
+    echo "contract, sweep, replay, device, machine, train or random, not $part" >&2
     exit 2
     ;;
 esac

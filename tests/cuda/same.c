@@ -1,7 +1,7 @@
 /* A model's object for CPUs and that for GPUs, on the mock driver, side by side: STEPS training
- * steps on the same random inputs, some of them with fewer rows and some of them queued, then the
- * gradients and what the model makes of inputs. Every loss, every tensor and every output has the
- * same bits.
+ * steps on the same random inputs, some of them with fewer rows and some of them queued, if it
+ * trains, then the gradients and what the model makes of inputs. Every loss, every tensor and every
+ * output has the same bits.
  *
  *   same            the last line is "passed=N failed=N skipped=0"
  *
@@ -141,7 +141,8 @@ static void compare_outputs(const Side *cpu, const Side *gpu, int64_t rows, int 
     for (int32_t i = 0; i < cpu->m->n_outputs; i++) {
         const gradc_tensor *t = &cpu->m->outputs[i];
         size_t n = (size_t)t->bytes;
-        bool batched = t->rank > 0 && t->shape[0] > 0 && t->shape[0] % cpu->m->batch_rows == 0;
+        int64_t batch = cpu->m->batch_rows;
+        bool batched = t->rank > 0 && t->shape[0] > 0 && batch > 0 && t->shape[0] % batch == 0;
         if (batched && rows > 0) /* beyond the valid rows nothing is said */
             n = n / (size_t)t->shape[0] * (size_t)rows;
         expect(memcmp(cpu->out->data[i], gpu->out->data[i], n) == 0, t->name, step);
@@ -187,8 +188,8 @@ static void train(Side *cpu, Side *gpu, gradc_block *in)
            gpu->m->target, (long long)gpu->m->device_bytes, STEPS, f);
 }
 
-/* Where the driver is the mock. */
-static void check_counts(void)
+/* Where the driver is the mock: so many calls have been made. */
+static void check_counts(int calls)
 {
     const char *path = getenv("GRADC_LIBCUDA");
     void (*counts)(long *, long *, long *);
@@ -202,7 +203,7 @@ static void check_counts(void)
     memcpy(&counts, &at, sizeof at);
     counts(&bytes, &launches, &graphs);
     expect(bytes == GLUE2(NAME, _cuda_model).device_bytes, "planned bytes are those allocated", 0);
-    expect(graphs == STEPS + 2 || graphs == STEPS + 1, "a call is one graph", 0);
+    expect(graphs == calls, "a call is one graph", 0);
     dlclose(library);
 }
 
@@ -218,7 +219,11 @@ int main(void)
     open_side(&cpu, &GLUE2(NAME, _model), NULL);
     open_side(&gpu, &GLUE2(NAME, _cuda_model), device);
     gradc_block *in = block_of(cpu.m->inputs, cpu.m->n_inputs);
-    train(&cpu, &gpu, in);
+    bool trains = cpu.m->step != NULL;
+    if (trains)
+        train(&cpu, &gpu, in);
+    for (int32_t i = 0; i < cpu.m->n_inputs && !trains; i++)
+        fill(&cpu.m->inputs[i], in->data[i]);
     compare_tensors(&cpu, &gpu, false, STEPS);
     if (cpu.m->grad != NULL) {
         must(cpu.m->grad(cpu.g, in, cpu.out), &cpu, "grad");
@@ -230,7 +235,7 @@ int main(void)
     must(cpu.m->eval(cpu.g, in, cpu.out), &cpu, "eval");
     must(gpu.m->eval(gpu.g, in, gpu.out), &gpu, "eval");
     compare_outputs(&cpu, &gpu, 0, STEPS);
-    check_counts();
+    check_counts((trains ? STEPS : 0) + (cpu.m->grad != NULL) + 1);
     for (int32_t i = 0; i < cpu.m->n_inputs; i++)
         gradc_free(in->data[i]);
     free(in);

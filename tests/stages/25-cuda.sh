@@ -5,7 +5,7 @@
 # commands run on a mock driver: the bits are those of the objects for CPUs, and each call of the
 # driver fails once.
 . tests/stage.sh
-if ! build build Release gradc gradc-cuda-cases gradc-cuda-steps gradc-cuda-nvrtc \
+if ! build build Release gradc gradc-cuda-cases gradc-cuda-steps gradc-cuda-nvrtc gradc-smith \
     >build/log/make-cuda.txt 2>&1; then
     grep -E -A 5 'error' build/log/make-cuda.txt
     fail "the build of what stage 25 runs"
@@ -47,6 +47,11 @@ objects() {
         tests/object/wide.model tests/object/lacking.model tests/object/shared.model
     apart cuda-pictures sh tests/cuda/host.sh build train min examples/fashion.model:-D:batch=1 \
         examples/resnet8.model:-D:batch=1
+    if [ -n "${GRADC_FULL:-}" ]; then
+        apart cuda-random sh tests/cuda/host.sh build random "${SEED:-1}00001" 1000 100
+    else
+        apart cuda-random sh tests/cuda/host.sh build random 1 24 1
+    fi
     apart cuda-gpu sh tests/gpu.sh --on-mock
 }
 
@@ -69,5 +74,5 @@ run cuda-needs sh tests/cuda/run.sh build nvrtc-needs examples/digits.model \
     examples/fashion.model examples/resnet8.model examples/chargpt.model "$half" \
     examples/gpt2.model:layers=1 tests/bench/models/attention-b1-t4096.model
 run cuda-nvrtc-time sh tests/cuda/run.sh build nvrtc-time examples/gpt2.model 30
-told cuda-contract cuda-sweep cuda-machine cuda-train cuda-pictures cuda-gpu
+told cuda-contract cuda-sweep cuda-machine cuda-train cuda-pictures cuda-random cuda-gpu
 finish
