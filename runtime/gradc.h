@@ -87,8 +87,8 @@ GRADC_API const char *gradc_dtype_name(int32_t dtype);
 GRADC_API int64_t gradc_dtype_bytes(int32_t dtype);
 
 /* Zeroed memory for a model's block: `bytes` at a multiple of `align` (a power of two; less than 64
- * counts as 64). From 4 MiB on it asks the system for large pages, which a step runs faster in. NULL:
- * no memory, or bytes < 0. Free it with gradc_free. */
+ * counts as 64). From 4 MiB on it asks the system for large pages, which a step runs faster in.
+ * NULL: no memory, or bytes < 0. Free it with gradc_free. */
 GRADC_API void *gradc_alloc(int64_t bytes, int64_t align);
 GRADC_API void gradc_free(void *memory);
 
