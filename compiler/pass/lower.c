@@ -284,7 +284,7 @@ struct Lowered {
     Level *level;
 };
 
-Lowered *lower_plan(Ctx *cx, Program *p, const Clusters *c, const Pinned *pin, const char *entry,
+Lowered *lower_plan(Ctx *cx, Program *p, Clusters *c, const Pinned *pin, const char *entry,
                     const CostModel *cost, const Caps *caps)
 {
     Lowered *l = NEW(p->arena, Lowered);

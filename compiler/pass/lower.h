@@ -21,7 +21,7 @@ typedef struct Lowered Lowered;
 /* Plans one entry: each step once, and what the model offloads out of the block meanwhile. Until
  * lower_calls() another plan of the same steps may take the place of *lower_plan_of(). `cost` is
  * that of the plan. */
-Lowered *lower_plan(Ctx *cx, Program *p, const Clusters *c, const Pinned *pin, const char *entry,
+Lowered *lower_plan(Ctx *cx, Program *p, Clusters *c, const Pinned *pin, const char *entry,
                     const CostModel *cost, const Caps *caps);
 Plan *lower_plan_of(const Lowered *l);
 

@@ -50,6 +50,12 @@ typedef struct Level {
     Ref *result_of; /* body, by Ref: nonzero if the node is written to result i: i + 1 */
 } Level;
 
+/* In which groups ran before plan_order(). */
+typedef struct OldOrder {
+    Clusters *c;
+    int32_t *order;
+} OldOrder;
+
 typedef struct Lowering {
     Ctx *cx;
     Program *p;
@@ -60,6 +66,8 @@ typedef struct Lowering {
     const Caps *caps;
     int64_t spare_bytes; /* in place of inputs that the entry may lack */
     int64_t store_bytes; /* of the levels that have their place in the store */
+    bool moves;          /* better orders are looked for */
+    VEC(OldOrder) moved;
 } Lowering;
 
 typedef struct Calls {
@@ -77,8 +85,8 @@ Ref level_finite(const Level *l);
 
 /* The level of an entry with its plan, in the block from `base` on, and those of all bodies. Where
  * carries in stacks take more than without, for the old values and the new ones are not read at
- * the same time, there are none. */
-Level *level_of_entry(Lowering *lo, const Clusters *c, int64_t base);
+ * the same time, there are none. Groups may be put into another order. */
+Level *level_of_entry(Lowering *lo, Clusters *c, int64_t base);
 /* Under cx->verify; a plan that does not hold is reported as E0990. */
 void check_plan(Lowering *lo, const Plan *p);
 /* The pick of a scan's result i that the group stores, or NONE. */

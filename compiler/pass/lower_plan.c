@@ -1,6 +1,9 @@
 /* Values and steps of a graph, for the planner: what each step reads, writes, and may
  * write over. */
+#include <string.h>
+
 #include "../plan/offload.h"
+#include "../plan/order.h"
 #include "../plan/place.h"
 #include "lower_level.h"
 
@@ -474,13 +477,80 @@ static Level *body_level(Lowering *lo, Level *outer, const Group *gr, const Carr
     return l;
 }
 
+/* ---- other orders of steps ----------------------------------------------------- */
+
+static void wait_for_ref(Lowering *lo, const Clusters *c, const int32_t *place, Ref r, int32_t to,
+                         OrderWaits *w)
+{
+    int from = c->group_of[memory_of(c->g, c->stored, r)];
+    if (from < 0 || place[from] == to)
+        return;
+    vec_push(lo->arena, &w->from, place[from]);
+    vec_push(lo->arena, &w->to, to);
+}
+
+/* By places in the order: whoever reads what a group computes, a body's results too, which are no
+ * values of its plan. */
+static OrderWaits find_waits(Lowering *lo, const Clusters *c)
+{
+    OrderWaits w = {0};
+    int32_t *place = NEW_ARRAY(lo->arena, int32_t, c->group.n);
+    for (int32_t i = 0; i < c->order.n; i++)
+        place[c->order.at[i]] = i;
+    for (int32_t i = 0; i < c->order.n; i++) {
+        const Group *gr = &c->group.at[c->order.at[i]];
+        for (int j = 0; j < gr->operand.n; j++)
+            if (gr->operand.at[j].out < 0)
+                wait_for_ref(lo, c, place, gr->operand.at[j].ref, i, &w);
+        for (int j = 0; gr->kind == GROUP_SCAN && j < node(c->g, gr->anchor)->n_args; j++)
+            wait_for_ref(lo, c, place, arg(c->g, gr->anchor, j), i, &w);
+    }
+    return w;
+}
+
+/* Puts the groups into another order, if there is one with fewer bytes, and notes the old one. */
+static bool reorder(Lowering *lo, Clusters *c, const Plan *p)
+{
+    if (!lo->moves)
+        return false;
+    const OrderWaits waits = find_waits(lo, c);
+    const int32_t *order = plan_order(p, &waits, lo->arena);
+    if (order == NULL)
+        return false;
+    OldOrder old = {.c = c, .order = NEW_ARRAY(lo->arena, int32_t, c->order.n)};
+    memcpy(old.order, c->order.at, sizeof *old.order * (size_t)c->order.n);
+    for (int i = 0; i < c->order.n; i++)
+        c->order.at[i] = old.order[order[i]];
+    vec_push(lo->arena, &lo->moved, old);
+    return true;
+}
+
+static void take_back(Lowering *lo, int from)
+{
+    while (lo->moved.n > from) {
+        const OldOrder *old = &lo->moved.at[--lo->moved.n];
+        memcpy(old->c->order.at, old->order, sizeof *old->order * (size_t)old->c->order.n);
+    }
+}
+
+static Level *lower_of(Level *l, Level *other)
+{
+    return other->plan->peak < l->plan->peak ? other : l;
+}
+
 static Level *lower_body(Lowering *lo, Level *outer, const Group *gr, const CarryStack *stack)
 {
+    int moved = lo->moved.n;
     Level *l = body_level(lo, outer, gr, stack, false);
-    if (!l->has_stacks)
+    if (l->has_stacks)
+        l = lower_of(l, body_level(lo, outer, gr, stack, true));
+    if (!reorder(lo, gr->body, l->plan))
         return l;
-    Level *apart = body_level(lo, outer, gr, stack, true);
-    return apart->plan->peak < l->plan->peak ? apart : l;
+    Level *other = body_level(lo, outer, gr, stack, l->apart);
+    if (other->plan->peak < l->plan->peak)
+        return other;
+    take_back(lo, moved);
+    return l;
 }
 
 static Level *entry_level(Lowering *lo, const Clusters *c, int64_t base, bool apart)
@@ -492,11 +562,25 @@ static Level *entry_level(Lowering *lo, const Clusters *c, int64_t base, bool ap
     return l;
 }
 
-Level *level_of_entry(Lowering *lo, const Clusters *c, int64_t base)
+static Level *entry_as_ordered(Lowering *lo, const Clusters *c, int64_t base)
 {
     Level *l = entry_level(lo, c, base, false);
-    if (!l->has_stacks)
+    return l->has_stacks ? lower_of(l, entry_level(lo, c, base, true)) : l;
+}
+
+/* Orders of bodies change what loops may write over, which is asked before there are bodies: so all
+ * is planned anew in the orders that are found. */
+Level *level_of_entry(Lowering *lo, Clusters *c, int64_t base)
+{
+    Level *l = entry_as_ordered(lo, c, base);
+    lo->moves = true;
+    reorder(lo, c, entry_as_ordered(lo, c, base)->plan);
+    lo->moves = false;
+    if (lo->moved.n == 0)
         return l;
-    Level *apart = entry_level(lo, c, base, true);
-    return apart->plan->peak < l->plan->peak ? apart : l;
+    Level *other = entry_as_ordered(lo, c, base);
+    if (other->plan->peak < l->plan->peak)
+        return other;
+    take_back(lo, 0);
+    return l;
 }
