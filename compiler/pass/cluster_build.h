@@ -3,6 +3,7 @@
 #define GRADC_PASS_CLUSTER_BUILD_H
 
 #include "cluster.h"
+#include "op_flops.h"
 
 typedef struct Build {
     Ctx *cx;
@@ -24,7 +25,7 @@ typedef struct Build {
     int32_t *update; /* by Ref: the last group of nothing but updates that reads it, or -1 */
     uint8_t
         *fresh; /* made from a contraction's result that nothing else reads: its element's bytes */
-    float op_weight[N_OPS][N_DTYPES];
+    OpFlops op_flops;
     int32_t *stamp; /* of groups, for path searches */
     int32_t stamp_now;
     Ref *top;             /* by group: the highest node of it and of all that it depends on */

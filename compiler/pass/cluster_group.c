@@ -321,6 +321,20 @@ static bool holds_up(const Build *b, Ref r, const Group *gr)
            type_elems(type_of(b->g, gr->main)) == 1;
 }
 
+/* All that r reads of the group is computed again for contractions, and in memory for them: r can
+ * wait until they have read it, and then be written over it. */
+static bool can_wait(const Build *b, Ref r, int group)
+{
+    for (int i = 0; i < b->leaf[r].n; i++) {
+        Ref l = b->leaf[r].at[i];
+        const Origin *o = node(b->g, l)->origin;
+        bool again = o != NULL && o->memory == MEMORY_AGAIN && b->contracts[l] > 0;
+        if (b->c->group_of[l] == group && !again)
+            return false;
+    }
+    return b->wide[r] > 1;
+}
+
 /* The latest group that r reads and may join, or -1. */
 static int find_host(Build *b, Ref r)
 {
@@ -333,7 +347,8 @@ static int find_host(Build *b, Ref r)
         if (i < 0 || i <= best)
             continue;
         Group *gr = &b->c->group.at[i];
-        if (gr->guarded != b->guarded[r] || comes_too_early(b, r, gr) || holds_up(b, r, gr))
+        if (gr->guarded != b->guarded[r] || comes_too_early(b, r, gr) || holds_up(b, r, gr) ||
+            can_wait(b, r, i))
             continue;
         bool may = gr->kind == GROUP_LOOP       ? joins_rows(b, r, gr, t)
                    : gr->kind == GROUP_CONTRACT ? joins_epilogue(b, r, gr, t)
@@ -475,23 +490,10 @@ static bool *read_outside(Build *b)
     return outside;
 }
 
-static bool goes_to_slot(const Group *gr, Ref r)
+/* What its readers in the kernel have in a register, at the element that they are at. */
+static bool may_be_private(const Group *gr, const GroupOut *o)
 {
-    for (int i = 0; i < gr->out.n; i++)
-        if (gr->out.at[i].ref == r && gr->out.at[i].slot >= 0)
-            return true;
-    return false;
-}
-
-/* A value of a row, one that a contraction has in its registers, or one that is in its slot. */
-static bool may_be_private(const Graph *g, const Group *gr, const GroupOut *o)
-{
-    if (o->slot >= 0 || gr->kind == GROUP_SCAN || gr->kind == GROUP_OPAQUE)
-        return false;
-    if (gr->kind == GROUP_LOOP && !has_reduce(g, gr) && goes_to_slot(gr, o->ref))
-        return true;
-    bool inner = type_elems(type_of(g, o->ref)) < type_elems(type_of(g, gr->main));
-    return inner || gr->kind == GROUP_CONTRACT || has_reduce(g, gr);
+    return o->slot < 0 && (gr->kind == GROUP_LOOP || gr->kind == GROUP_CONTRACT);
 }
 
 void drop_private(Build *b)
@@ -503,7 +505,7 @@ void drop_private(Build *b)
         int n = 0, all = gr->out.n;
         for (int j = 0; j < all; j++) {
             GroupOut o = gr->out.at[j];
-            if (all > 1 && !outside[o.ref] && may_be_private(b->g, gr, &o))
+            if (all > 1 && !outside[o.ref] && may_be_private(gr, &o))
                 vec_push(c->arena, &gr->private, o.ref);
             else
                 gr->out.at[n++] = o;

@@ -51,33 +51,6 @@ static bool joins_stacks(const Graph *g, Ref r)
     return true;
 }
 
-/* Flops of a pointwise op, counted from a kernel that holds nothing else. */
-static float op_flops(Build *b, Ref r)
-{
-    const Graph *g = b->g;
-    const Node *n = node(g, r);
-    const Op *op = optab[n->op];
-    if (op->kind != OP_POINTWISE)
-        return 0;
-    float *known = &b->op_weight[n->op][n->type.dtype];
-    if (*known > 0)
-        return *known - 1;
-    Elem e;
-    Val x[8] = {0};
-    Kernel *k = kernel_new(b->c->arena, K_LOOP, "weight");
-    elem_init(&e, k, g, b->c->arena, b->c->stored);
-    for (int i = 0; i < n->n_args; i++) {
-        DType t = type_of(g, arg(g, r, i))->dtype;
-        int buf = k_buf(k, t, 1, K_IN);
-        x[i] = k_load(k, buf, k_aff(0));
-    }
-    int out = k_buf(k, n->type.dtype, 1, K_OUT);
-    k_store(k, out, k_aff(0), op->scalar(&e, r, x));
-    k_finish(k);
-    *known = (float)kernel_cost(k).flops + 1;
-    return *known - 1;
-}
-
 static bool is_light(OpKind k)
 {
     return k == OP_POINTWISE || k == OP_VIEW || k == OP_SOURCE;
@@ -239,6 +212,20 @@ static bool walks_on(const Build *b, Ref r)
            op_of(g, b->reader[r]) == op_of(g, r) && !b->forced[r] && !in_two(b, r);
 }
 
+/* An index that is kept in fewer bytes, and read nowhere else. */
+static bool is_narrowed(const Build *b, Ref r)
+{
+    OpId op = op_of(b->g, r);
+    Ref cast = b->uses[r] == 1 ? b->reader[r] : NONE;
+    return (op == OP_argmax || op == OP_argmin) && cast != NONE && op_of(b->g, cast) == OP_cast &&
+           elem_bytes(b->g, cast) < elem_bytes(b->g, r) && !b->forced[r];
+}
+
+static bool narrows(const Build *b, Ref r)
+{
+    return op_of(b->g, r) == OP_cast && is_narrowed(b, arg(b->g, r, 0));
+}
+
 /* Several contractions read r, and nothing else reads an operand of its size that is in
  * memory: r can take that one's place, and each reader has less to read and to compute. */
 static bool takes_place(const Build *b, Ref r)
@@ -255,14 +242,15 @@ static bool takes_place(const Build *b, Ref r)
 }
 
 /* Values of r's size in memory that its expression reads, each as often as it does: none, one or
- * more. */
+ * more. What r is put together of counts likewise: each element asks which part it is in. */
 static uint8_t wide_operands(const Build *b, Ref r)
 {
     const Graph *g = b->g;
+    bool parts = op_of(g, r) == OP_concat || op_of(g, r) == OP_pad;
     int n = 0;
     for (int i = 0; i < node(g, r)->n_args; i++) {
         Ref a = memory_of(g, b->c->stored, arg(g, r, i));
-        if (type_elems(type_of(g, a)) >= type_elems(type_of(g, r)))
+        if (parts || type_elems(type_of(g, a)) >= type_elems(type_of(g, r)))
             n += b->c->stored[a] ? 1 : b->wide[a];
     }
     return n > 2 ? 2 : (uint8_t)n;
@@ -277,6 +265,14 @@ static bool saves_reads(const Build *b, Ref r)
     bool several = b->contracts[r] > 0 && b->contracts[r] + b->reduces[r] > 1;
     bool far = type_elems(type_of(b->g, r)) * elem_bytes(b->g, r) >= FAR_BYTES;
     return r >= b->g->n_primal && b->wide[r] > 1 && (several || (far && b->reads[r] >= MANY));
+}
+
+/* A contraction reads what is computed again, and made of something that is stored for that as
+ * well: r is stored in place of both, and can be so over one that ends here. */
+static bool replaces_operands(const Build *b, Ref r)
+{
+    const Origin *o = node(b->g, r)->origin;
+    return o != NULL && o->memory == MEMORY_AGAIN && b->contracts[r] > 0 && b->wide[r] > 1;
 }
 
 /* Few elements of what a kernel of a body has computed, by an index: while they are not read, all
@@ -298,16 +294,16 @@ void choose_stored(Build *b)
     for (Ref r = 1; r < (Ref)g->node.n; r++) {
         OpKind kind = optab[op_of(g, r)]->kind;
         bool pick = op_of(g, r) == OP_pick;
-        if (walks_on(b, r))
+        if (walks_on(b, r) || is_narrowed(b, r))
             continue;
         if (ref_is_source(g, r) || kind == OP_CONTRACT || kind == OP_OPAQUE || kind == OP_REDUCE ||
-            pick || b->forced[r] || joins_stacks(g, r) || takes_few(g, r))
+            pick || b->forced[r] || joins_stacks(g, r) || takes_few(g, r) || narrows(b, r))
             store(b, r);
         if (!is_light(kind) || c->stored[r]) {
             store_operands(b, r);
             continue;
         }
-        b->weight[r] = expression_weight(b, r) + op_flops(b, r);
+        b->weight[r] = expression_weight(b, r) + op_flops(&b->op_flops, g, r);
         b->wide[r] = wide_operands(b, r);
         if (ends_epilogue(b, r)) {
             store(b, r);
@@ -319,7 +315,8 @@ void choose_stored(Build *b)
         bool factor =
             c->tails != NULL && b->contracts[r] > 1 && b->weight[r] >= (float)INLINE_FACTOR;
         bool heavy = factor || shared || expanded || b->weight[r] > most;
-        if (kind == OP_POINTWISE && (heavy || takes_place(b, r) || saves_reads(b, r)))
+        if (kind == OP_POINTWISE &&
+            (heavy || takes_place(b, r) || saves_reads(b, r) || replaces_operands(b, r)))
             store(b, r);
     }
 }
