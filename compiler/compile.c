@@ -152,6 +152,8 @@ static bool entry_graph(Ctx *cx, const Options *o, EntryKind e, bool primal_only
         store_less(cx, m, out);               /* f32 as bf16 or f16, with casts   */
     if (take_graph(out, channels_last(*out))) /* of depthwise convolutions */
         simplify(cx, *out);
+    if (take_graph(out, relus_behind_pools(*out))) /* fewer elements, and less to keep */
+        simplify(cx, *out);
     g = *out;
     if (!inspect(cx, "primal", g))
         return false;

@@ -29,6 +29,11 @@ Graph *narrow(const Graph *g, DType half, double loss_scale);
  * frees it. */
 Graph *channels_last(const Graph *g);
 
+/* A copy of the primal graph g in which relus that only a pooling by maxima reads stand behind it
+ * (pools.c). Every value is the same, but for the sign of a zero. NULL: there is none. The caller
+ * frees it. */
+Graph *relus_behind_pools(const Graph *g);
+
 /* Appends the reverse graph of the ROOT_LOSS: a ROOT_GRADIENT for each trained
  * parameter slot of `pin` that the loss depends on (a report if it depends on
  * none of a trained parameter: E04xx warning), and for each input declared `with grad`.
