@@ -126,6 +126,9 @@ static int64_t wide_elems(const Options *o)
     return t == NULL ? 0 : o->chunk_wide > 0 ? o->chunk_wide : t->wide_elems;
 }
 
+/* Of its time, which a step may take longer for fewer bytes though no budget asks for that. */
+static const double light_share = 0.025;
+
 static bool keep_last_steps(int room, EntryKind e, int32_t share, Output *all)
 {
     KeptSteps steps;
@@ -187,8 +190,9 @@ static bool entry_graph(Ctx *cx, const Options *o, EntryKind e, bool primal_only
     if (take_graph(out, replay(g))) /* what the model asks to recompute */
         simplify(cx, g = *out);
     bool light = o->budget.kind == BUDGET_LIGHT && !o->form.keeps_light;
-    all->is_light[e] = light && take_graph(out, drop_light(g)); /* fewer bytes, more time */
-    if (all->is_light[e])
+    bool less = take_graph(out, drop_light(g, light ? 1 : light_share)); /* more time */
+    all->is_light[e] = light && less;
+    if (less)
         simplify(cx, g = *out);
     all->has_kept = all->has_kept || (o->form.scan_levels == 0 && can_keep_steps(g, room));
     if (o->form.kept > 0 &&

@@ -105,11 +105,13 @@ bool part_drops(const Origin *o);
  * (`recompute`). NULL: it asks for nothing. The caller frees it.
  * requires: vjp(); simplify() and cluster() know of the second computations by their origins. */
 Graph *replay(const Graph *g);
-/* ... what is `lost`, by node of the forward pass, in place of that. */
-Graph *replay_lost(const Graph *g, const bool *lost);
+/* ... what is `lost`, by node of the forward pass, in place of that; what is `early`, by node of
+ * the reverse pass, is made at the end of the forward pass. */
+Graph *replay_lost(const Graph *g, const bool *lost, const bool *early);
 /* A copy of the joint graph g in which the reverse pass computes elementwise values and views again
- * where that keeps fewer bytes; no contraction, reduction or scan. No bit changes. NULL: there are
- * none. The caller frees it.   requires: what replay() does, which comes before. */
-Graph *drop_light(const Graph *g);
+ * where that keeps fewer bytes, in at most a share of the time of the whole graph (1: whatever it
+ * takes); no contraction, reduction or scan. No bit changes. NULL: there are none. The caller frees
+ * it.   requires: what replay() does, which comes before. */
+Graph *drop_light(const Graph *g, double share);
 
 #endif

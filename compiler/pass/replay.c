@@ -12,12 +12,13 @@
 typedef struct Replay {
     Graph *to;
     const Graph *from;
-    const bool *lost; /* by node of `from`: of the forward pass, and not kept */
-    bool *stored;     /* ... but for those that are stored though what they are made of is lost */
-    bool *read;       /* ... the reverse pass reads it, or what is computed again for that */
-    bool *late;       /* of the reverse pass, and made of what is computed again */
-    Ref *map;         /* its copy */
-    Ref *again;       /* the copy that the reverse pass reads; NONE: not yet made */
+    const bool *lost;  /* by node of `from`: of the forward pass, and not kept */
+    const bool *early; /* of the reverse pass, made in the forward pass; NULL: none is */
+    bool *stored;      /* ... but for those that are stored though what they are made of is lost */
+    bool *read;        /* ... the reverse pass reads it, or what is computed again for that */
+    bool *late;        /* of the reverse pass, and made of what is computed again */
+    Ref *map;          /* its copy */
+    Ref *again;        /* the copy that the reverse pass reads; NONE: not yet made */
     Arena arena;
     VEC(Ref) pending;
 } Replay;
@@ -141,18 +142,77 @@ static void copy_reverse(Replay *v, Ref r)
     v->map[r] = v->again[r] = copy(v, r, v->again, memory);
 }
 
+static bool is_early(const Replay *v, Ref r)
+{
+    return v->early != NULL && v->early[r];
+}
+
+/* An index that a byte can hold. */
+static bool is_narrow(const Graph *g, Ref r)
+{
+    bool chosen = op_of(g, r) == OP_argmax || op_of(g, r) == OP_argmin;
+    return chosen && dim(g, arg(g, r, 0), (int)attr(g, r, 0)->i) <= 256;
+}
+
+/* By node of the forward pass: the first of the early ones that can be made then and not before;
+ * by early node: the next. */
+typedef struct EarlyList {
+    Ref *first, *next;
+} EarlyList;
+
+static EarlyList list_early(Replay *v)
+{
+    const Graph *g = v->from;
+    Ref *from = NEW_ARRAY(&v->arena, Ref, g->node.n), *last = NEW_ARRAY(&v->arena, Ref, g->node.n);
+    EarlyList l = {NEW_ARRAY(&v->arena, Ref, g->node.n), NEW_ARRAY(&v->arena, Ref, g->node.n)};
+    for (Ref r = g->n_primal; r < (Ref)g->node.n; r++) {
+        if (!is_early(v, r))
+            continue;
+        from[r] = 1;
+        for (int i = 0; i < node(g, r)->n_args; i++) {
+            Ref x = arg(g, r, i), at = x < g->n_primal ? x : from[x];
+            from[r] = at > from[r] ? at : from[r];
+        }
+        *(last[from[r]] == NONE ? &l.first[from[r]] : &l.next[last[from[r]]]) = r;
+        last[from[r]] = r;
+    }
+    return l;
+}
+
+/* Indices are kept in bytes. */
+static void copy_early(Replay *v, Ref r)
+{
+    v->map[r] = v->again[r] = copy(v, r, v->map, MEMORY_PLANNED);
+    v->to->origin = node(v->to, v->map[r])->origin;
+    if (is_narrow(v->from, r))
+        v->again[r] = g_cast(v->to, U8, v->map[r]);
+}
+
+/* ... and widened where the reverse pass reads them. */
+static void widen_early(Replay *v)
+{
+    for (Ref r = v->from->n_primal; r < (Ref)v->from->node.n; r++)
+        if (is_early(v, r) && is_narrow(v->from, r)) {
+            v->to->origin = node(v->to, v->map[r])->origin;
+            v->again[r] = g_cast(v->to, I32, v->again[r]);
+        }
+}
+
 static void copy_all(Replay *v)
 {
     const Graph *g = v->from;
+    const EarlyList early = list_early(v);
     find_read(v);
-    for (Ref r = 1; r < (Ref)g->node.n; r++) {
-        if (r == g->n_primal)
-            v->to->n_primal = (Ref)v->to->node.n;
-        if (r < g->n_primal)
-            copy_forward(v, r);
-        else
-            copy_reverse(v, r);
+    for (Ref r = 1; r < g->n_primal; r++) {
+        copy_forward(v, r);
+        for (Ref e = early.first[r]; e != NONE; e = early.next[e])
+            copy_early(v, e);
     }
+    v->to->n_primal = (Ref)v->to->node.n;
+    widen_early(v);
+    for (Ref r = g->n_primal; r < (Ref)g->node.n; r++)
+        if (!is_early(v, r))
+            copy_reverse(v, r);
     graph_copy_roots(v->to, g, v->map);
 }
 
@@ -180,10 +240,11 @@ Graph *replay(const Graph *g)
     return v.to;
 }
 
-Graph *replay_lost(const Graph *g, const bool *lost)
+Graph *replay_lost(const Graph *g, const bool *lost, const bool *early)
 {
     Replay v = replay_open(g);
     v.lost = lost;
+    v.early = early;
     find_made_of_lost(&v);
     copy_all(&v);
     arena_free(&v.arena);

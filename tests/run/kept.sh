@@ -148,7 +148,7 @@ keeps 5 plain -D batch=3
 for name in lstm layers; do
     threads=1
     keeps 3 "$name"
-    keeps 2 "$name" -D n=100
+    keeps 1 "$name" -D n=100
     threads=2
     keeps 3 "$name" --precision bf16
 done

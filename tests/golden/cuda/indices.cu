@@ -381,9 +381,9 @@ entry grad, 4160 bytes:
   k9_sum_add<<<1, 16>>>(sum.15 at 2240, sum.18 at 2304, pick.13 at 2752, loss at 2240)
   k10_broadcast<<<1, 20>>>(broadcast.23 at 3200)
   k11_cumsum<<<1, 5>>>(cumsum.25 at 2304)
-  k12_copy<<<1, 20>>>(broadcast.23 at 3200, scan.27 carry 0 at 3328)
+  k12_copy<<<1, 20>>>(broadcast.23 at 3200, scan.28 carry 0 at 3328)
   5 times:
-    k12_copy<<<1, 20>>>(scan.27 carry 0 at 3328, pick.28 at 3072 + -80 i)
-    k13_mul<<<1, 20>>>(scan.27 carry 0 at 3328, scan.27 carry 0 at 3328)
-  k14_scatter_add<<<1, 32>>>(table at 3200, at + 0, cumsum.25 at 2304, pick.28 at 2752, sum.7 at 2112, picture + 0)
+    k12_copy<<<1, 20>>>(scan.28 carry 0 at 3328, pick.29 at 3072 + -80 i)
+    k13_mul<<<1, 20>>>(scan.28 carry 0 at 3328, scan.28 carry 0 at 3328)
+  k14_scatter_add<<<1, 32>>>(table at 3200, at + 0, cumsum.25 at 2304, pick.29 at 2752, sum.7 at 2112, picture + 0)
 */

@@ -684,11 +684,11 @@ entry eval, 6784 bytes:
 
 entry step, 11328 bytes:
   k3_contract<<<1, 256>>>(x + 0, w at 1280, contract.3 at 6784)
-  k6_reduce_max_sum<<<1, 96>>>(gradc.rows at 1216, contract.3 at 6784, sum.8 at 7360, sum.16 at 6720, sum.37 at 7424, exp.7 at 6784, y at 6144)
+  k6_reduce_max_sum<<<1, 96>>>(gradc.rows at 1216, contract.3 at 6784, sum.8 at 7360, sum.16 at 6720, sum.40 at 7424, exp.7 at 6784, y at 6144)
   k5_sum_div<<<1, 1>>>(gradc.rows at 1216, sum.16 at 6720, loss at 6720)
-  k7_contract<<<2, 256>>>(x + 0, gradc.rows at 1216, y at 6144, sum.8 at 7360, sum.37 at 7424, exp.7 at 6784, contract.44 at 7488)
-  k8_all_add<<<1, 16>>>(loss at 6720, contract.44 at 7488, finite at 6784, gradc.skipped at 1152, gradc.skipped at 1152)
+  k7_contract<<<2, 256>>>(x + 0, gradc.rows at 1216, y at 6144, sum.8 at 7360, sum.40 at 7424, exp.7 at 6784, contract.47 at 7488)
+  k8_all_add<<<1, 16>>>(loss at 6720, contract.47 at 7488, finite at 6784, gradc.skipped at 1152, gradc.skipped at 1152)
   guarded:
-    k9_sub<<<4, 256>>>(lr at 5120, w at 1280, contract.44 at 7488, w at 1280, finite at 6784)
+    k9_sub<<<4, 256>>>(lr at 5120, w at 1280, contract.47 at 7488, w at 1280, finite at 6784)
     k10_add<<<1, 1>>>(gradc.step at 1088, gradc.step at 1088, finite at 6784)
 */
