@@ -1,0 +1,38 @@
+#!/bin/sh
+# Bytes of a step besides parameters and optimizer state, of models that are measured beside others.
+#
+#   sh tests/run/step_bytes.sh GRADC
+set -u
+gradc=${1:-build/gradc}
+# shellcheck source=tests/tally.sh
+. "$(dirname "$0")/../tally.sh"
+make_scratch
+
+# most MODEL BYTES OPTION...: a step takes no more than that, and little less: else the figure is old.
+most() {
+    name=$1 limit=$2
+    shift 2
+    "$gradc" plan "tests/bench/models/$name.model" --entry step --cpu x86-64-v3 --threads-max 1 \
+        --verify --json "$@" >"$scratch/plan"
+    bytes=$(awk '/"entry": "step"/ { here = 1 }
+        here && /"peak":/ { gsub(/[^0-9]/, ""); peak = $0 }
+        here && /"by_role":/ {
+            match($0, /"parameters": [0-9]*/); p = substr($0, RSTART + 14, RLENGTH - 14)
+            match($0, /"optimizer": [0-9]*/); o = substr($0, RSTART + 13, RLENGTH - 13)
+            print peak - p - o; exit
+        }' "$scratch/plan")
+    [ "${bytes:-0}" -le "$limit" ] && [ "${bytes:-0}" -ge $((limit * 97 / 100)) ]
+    verdict $? "$name $*: a step takes $bytes bytes, and not about $limit"
+}
+
+most lenet 2279000
+most resnet8 25843000
+most conv-fashion 22325000
+most gpt-tiny 32781000
+most gpt-tiny 32781000 --budget light
+most gpt2-124m-b4-t64 502526000
+most gpt2-124m-b4-t256 768527000
+most mobilenetv2-b1-all 2392000
+most mobilenetv2-b8-all 18544000
+most rnn-1000 8627000
+total
