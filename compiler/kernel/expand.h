@@ -102,12 +102,10 @@ Val fn_poly(const Fn *f, Val x, const double *c, int n);
 /* At most `limit`, at least `limit`; NaN stays. */
 Val fn_at_most(const Fn *f, Val x, double limit);
 Val fn_at_least(const Fn *f, Val x, double limit);
-/* x to the nearest integer, for |x| < 2^(fraction_bits-2), by adding and
- * subtracting 1.5 * 2^fraction_bits. *field: the integer << fraction_bits. */
+/* x to the nearest integer n, by adding and subtracting 1.5 * 2^fraction_bits and
+ * the bias of exponents. *field: the bits of 2^n, for n of a normal number. */
 double fn_magic(const Fn *f);
 Val fn_nearest_integer(const Fn *f, Val x_plus_magic, Val *field);
-/* 2^n of such a field. */
-Val fn_power_of_two(const Fn *f, Val field);
 /* ln2 in two parts: the high one has so few bits that n * ln2_high and
  * x - n * ln2_high are exact for the n of an exponent and x next to n * ln2. */
 static inline double ln2_high(const Fn *f)
@@ -121,16 +119,18 @@ static inline double ln2_low(const Fn *f)
 /* e^x = 2^(step n) e^r with |r| <= step ln2 / 2. */
 typedef struct Power {
     Val r;
-    Val field; /* n << fraction_bits */
+    Val field; /* the bits of 2^n */
 } Power;
 Power fn_power_split(const Fn *f, Val x, int step);
 /* y with the sign bit of x flipped in. */
 Val fn_with_sign_of(const Fn *f, Val y, Val x);
 
-/* x = 2^e * m with m in [sqrt(1/2), sqrt(2)), e as a float; x > 0 and finite. */
+/* x = 2^e * m with m in [2/3, 4/3) for f32, [sqrt(1/2), sqrt(2)) for f64; x > 0
+ * and finite. */
 typedef struct Split {
-    Val m, e;
-    Val e_bits; /* as an integer */
+    Val m;
+    Val e;     /* f32: 2^23 e */
+    Val field; /* e << fraction_bits; without denormals of x */
 } Split;
 Split fn_split(const Fn *f, Val x, bool denormals);
 

@@ -11,7 +11,7 @@ static Val one_less_exp(const Fn *f, Val t, Val factor)
     Val p = POLY(f, e.r, expm1_poly), one = num(f, 1);
     p = fused(f, p, e.r, one);
     p = fused(f, p, e.r, one);
-    Val scale = fn_power_of_two(f, e.field);
+    Val scale = float_of(f, e.field);
     if (factor != 0)
         scale = mul(f, scale, factor);
     Val minus = negate(f, p);

@@ -16,7 +16,7 @@ Val expand_exp(const Fn *f, Val x)
     Val p = POLY(f, e.r, exp_poly), one = num(f, 1);
     p = fused(f, p, e.r, one);
     p = fused(f, p, e.r, one);
-    Val scale = fn_power_of_two(f, e.field);
+    Val scale = float_of(f, e.field);
     p = mul(f, p, scale);
     return mul(f, p, scale);
 }
@@ -33,7 +33,7 @@ static Val grow(const Fn *f, Val x, bool halved, Val *q)
         Val step = integer(f, INT64_C(1) << fraction_bits(f));
         e.field = sub(f, e.field, step);
     }
-    Val scale = fn_power_of_two(f, e.field);
+    Val scale = float_of(f, e.field);
     Val unit = num(f, halved ? 0.5 : 1);
     Val offset = sub(f, scale, unit);
     return fused(f, *q, scale, offset);
@@ -54,23 +54,49 @@ Val expand_expm1(const Fn *f, Val x)
     return choose(f, is_zero, x, r); /* -0 */
 }
 
-/* t / (t + 2) for t = e^2a - 1, a = |x|; 1 from 2a = 20 (40) on. Below 0.55 the
- * roundings of t and t + 2 would add up to more than 2 ulp: f32 has a polynomial
- * there. */
+/* tanh a for a = |x|, in f32, by one division, which near zero is by two. With
+ * a = n 2 ln2 + r and s = 4^(2n), T = tanh r:
+ *     tanh a = ((s - 1) + (s + 1) T) / ((s + 1) + (s - 1) T)
+ *            = c + 2 (T - c) / ((s + 1) + (s - 1) T)    for n = 0, c = 0; else c = 1:
+ * from n = 1 on, what is added to 1 is at most 0.4, and so are its errors. */
+static Val tanh_single(const Fn *f, Val a)
+{
+    /* what is rounded are even numbers, 2n; the last bits are n + 32, so that
+     * shifted left by 25 they are those of 2^(4n+1), 2s */
+    Val per = num(f, 0x1.71547652b82fep+0), magic = num(f, 0x1.8p24 + 64);
+    Val shifted = fused(f, a, per, magic), by = integer(f, fraction_bits(f) + 2);
+    Val bits = bits_of(f, shifted);
+    Val scale_bits = k_binary(f->k, KI_SHL, bits, by);
+    Val scale = float_of(f, scale_bits), n2 = sub(f, shifted, magic);
+    Val ln2 = num(f, -0x1.62e42fefa39efp-1);
+    Val r = fused(f, n2, ln2, a);
+    Val z = mul(f, r, r);
+    Val p = fn_poly(f, z, tanh_poly_f32, (int)(sizeof tanh_poly_f32 / sizeof(double)));
+    Val cube = mul(f, z, r), half = num(f, 0.5), one = num(f, 1), two = num(f, 2);
+    Val t = fused(f, cube, p, r);
+    Val c2 = fn_at_most(f, n2, 2);
+    Val minus = negate(f, c2);
+    Val above = fused(f, t, two, minus);
+    Val more = fused(f, scale, half, one), minus_one = num(f, -1);
+    Val fewer = fused(f, scale, half, minus_one);
+    Val below = fused(f, t, fewer, more);
+    Val q = quotient(f, above, below);
+    return fused(f, c2, half, q);
+}
+
+/* In f64 t / (t + 2) for t = e^2a - 1; 1 from a = 10 (20) on. */
 Val expand_tanh(const Fn *f, Val x)
 {
-    Val a = magnitude(f, x), q;
-    Val twice = add(f, a, a);
-    Val v = fn_at_most(f, twice, single(f) ? 20 : 40);
-    Val t = grow(f, v, false, &q), two = num(f, 2);
-    Val below = add(f, t, two);
-    Val r = quotient(f, t, below);
+    Val a = magnitude(f, x), r;
     if (single(f)) {
-        Val z = mul(f, a, a);
-        Val p = fn_poly(f, z, tanh_poly_f32, (int)(sizeof tanh_poly_f32 / sizeof(double)));
-        Val cube = mul(f, z, a), limit = num(f, 0.55);
-        Val near = fused(f, cube, p, a), is_near = less(f, a, limit);
-        r = choose(f, is_near, near, r);
+        a = fn_at_most(f, a, 10);
+        r = tanh_single(f, a);
+    } else {
+        Val twice = add(f, a, a), q;
+        Val v = fn_at_most(f, twice, 40);
+        Val t = grow(f, v, false, &q), two = num(f, 2);
+        Val below = add(f, t, two);
+        r = quotient(f, t, below);
     }
     return fn_with_sign_of(f, r, x); /* -0 too */
 }

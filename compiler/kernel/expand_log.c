@@ -4,19 +4,27 @@
 #include "coefficients.h"
 #include "expand.h"
 
-/* e * ln2 + log(1 + v), for 1 + v in [sqrt(1/2), sqrt(2)]. */
+/* e * ln2 + log(1 + v) in f32, v + v^2 P(v): pairs of coefficients, then powers of
+ * v^2, a chain half as long. ln2 rounded to float is right to 28 bits. */
+static Val log_single(const Fn *f, Val v, Val e)
+{
+    Val square = mul(f, v, v), p = 0;
+    for (int i = (int)(sizeof log_poly_f32 / sizeof(double)) - 2; i >= 0; i -= 2) {
+        Val even = num(f, log_poly_f32[i]), odd = num(f, log_poly_f32[i + 1]);
+        Val pair = fused(f, odd, v, even);
+        p = p != 0 ? fused(f, p, square, pair) : pair;
+    }
+    Val sum = fused(f, square, p, v), ln2 = num(f, 0x1.62e42fefa39efp-24);
+    return fused(f, e, ln2, sum);
+}
+
+/* e * ln2 + log(1 + v), for the m = 1 + v and e of a split. */
 static Val log_of(const Fn *f, Val v, Val e)
 {
+    if (single(f))
+        return log_single(f, v, e);
     Val high = num(f, ln2_high(f)), low = num(f, ln2_low(f));
     Val rest = mul(f, e, low);
-    if (single(f)) { /* v - v^2/2 + v^3 P(v) */
-        Val p = POLY(f, v, log_poly), square = mul(f, v, v), minus = num(f, -0.5);
-        Val cube = mul(f, square, v);
-        Val tail = fused(f, cube, p, rest);
-        tail = fused(f, square, minus, tail);
-        Val sum = add(f, tail, v);
-        return fused(f, e, high, sum);
-    }
     /* with s = v/(2+v): log(1+v) = 2s + s^3 P(s^2) = v - s (v - s^2 P) */
     Val two = num(f, 2);
     Val below = add(f, v, two);
@@ -30,27 +38,31 @@ static Val log_of(const Fn *f, Val v, Val e)
     return fused(f, e, high, sum);
 }
 
-/* y = log(x) with what it is at 0, below, at infinity and NaN; `at` is the
- * argument that is infinite or NaN together with x. */
-static Val log_edges(const Fn *f, Val x, Val at, Val y)
+/* 1; NaN if x is infinite or NaN. */
+static Val one_if_finite(const Fn *f, Val x)
 {
-    Val inf = num(f, INFINITY), zero = num(f, 0);
-    Val finite = less(f, at, inf);
-    Val r = choose(f, finite, y, at);
-    Val minus_inf = num(f, -INFINITY), nan = num(f, NAN);
-    Val is_zero = equal(f, x, zero);
-    Val below = choose(f, is_zero, minus_inf, nan);
-    Val positive = less(f, zero, x);
-    return choose(f, positive, r, below);
+    Val zero = num(f, 0), one = num(f, 1);
+    return fused(f, x, zero, one);
+}
+
+/* y = log(x) with what it is at 0, below, at infinity and NaN; y is NaN at the
+ * latter two. The sum is infinite above 0, NaN elsewhere, and MIN gives it unless
+ * y is less. */
+static Val log_edges(const Fn *f, Val x, Val y)
+{
+    Val inf = num(f, INFINITY), zero = num(f, 0), minus_inf = num(f, -INFINITY);
+    Val sum = fused(f, x, inf, inf), is_zero = equal(f, x, zero);
+    Val r = k_binary(f->k, KI_MIN, y, sum);
+    return choose(f, is_zero, minus_inf, r);
 }
 
 Val expand_log(const Fn *f, Val x)
 {
     Split s = fn_split(f, x, true);
-    Val one = num(f, 1);
+    Val one = one_if_finite(f, x);
     Val v = sub(f, s.m, one);
     Val y = log_of(f, v, s.e);
-    return log_edges(f, x, x, y);
+    return log_edges(f, x, y);
 }
 
 /* log(u) for u = 1 + x rounded, with the rounding error c = x - (u - 1) added in
@@ -64,15 +76,15 @@ Val expand_log1p(const Fn *f, Val x)
     Val is_small = less(f, x, one);
     Val c = choose(f, is_small, c_small, c_large);
     Split s = fn_split(f, u, false);
-    Val most = integer(f, 100); /* beyond, c is far below the last bit */
-    Val e = k_binary(f->k, KI_MIN, s.e_bits, most);
-    Val by = integer(f, fraction_bits(f)), base = integer(f, one_bits(f));
-    Val field = k_binary(f->k, KI_SHL, e, by);
+    /* beyond 2^100 c is far below the last bit */
+    Val most = integer(f, INT64_C(100) << fraction_bits(f)), base = integer(f, one_bits(f));
+    Val field = k_binary(f->k, KI_MIN, s.field, most);
     Val scale_bits = sub(f, base, field); /* 2^-e */
-    Val scale = float_of(f, scale_bits), m_less = sub(f, s.m, one);
+    Val scale = float_of(f, scale_bits), finite_one = one_if_finite(f, x);
+    Val m_less = sub(f, s.m, finite_one);
     Val v = fused(f, c, scale, m_less);
     Val y = log_of(f, v, s.e);
-    y = log_edges(f, u, x, y);
+    y = log_edges(f, u, y);
     Val zero = num(f, 0);
     Val is_zero = equal(f, x, zero);
     return choose(f, is_zero, x, y); /* -0 */
@@ -108,7 +120,7 @@ static Val pow_single(const Fn *f, Val x, Val y, Val unbounded)
     Val n = fn_nearest_integer(&d, shifted, &field);
     Val r = sub(&d, t, n);
     Val e = fn_poly(&d, r, pow_exp_f64, (int)(sizeof pow_exp_f64 / sizeof(double)));
-    Val scale = fn_power_of_two(&d, field);
+    Val scale = float_of(&d, field);
     Val result = mul(&d, e, scale);
     return k_cast(f->k, F32, result);
 }
@@ -181,7 +193,7 @@ static Val exp_pair(const Fn *f, Pair t)
     Val p = POLY(f, r, exp_poly);
     p = fused(f, p, r, one);
     p = fused(f, p, r, one);
-    Val scale = fn_power_of_two(f, e.field);
+    Val scale = float_of(f, e.field);
     p = mul(f, p, scale);
     return mul(f, p, scale);
 }

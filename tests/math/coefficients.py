@@ -91,9 +91,9 @@ LN2 = ln(2)
 # (e^r - 1 - r) / r^2 = 1/2 + r/6 + ...
 exp_tail = near(lambda r: (exp(r) - 1 - r) / r ** 2,
                 lambda r: mpf(1) / 2 + r / 6 + r ** 2 / 24 + r ** 3 / 120 + r ** 4 / 720)
-# (log(1+f) - f + f^2/2) / f^3 = 1/3 - f/4 + ...
-log_tail = near(lambda f: (log1p(f) - f + f ** 2 / 2) / f ** 3,
-                lambda f: sum((-1) ** i * f ** i / (i + 3) for i in range(9)))
+# (log(1+f) - f) / f^2 = -1/2 + f/3 - ...
+log_tail = near(lambda f: (log1p(f) - f) / f ** 2,
+                lambda f: sum(-(-f) ** i / (i + 2) for i in range(10)))
 
 
 def atanh_tail(z):
@@ -146,7 +146,6 @@ def tanh_tail(z):
 
 def tables():
     h = LN2 / 2 * mpf("1.001")
-    log_lo, log_hi = sqrt(mpf(1) / 2) - 1, sqrt(mpf(2)) - 1
     s2 = ((sqrt(mpf(2)) - 1) / (sqrt(mpf(2)) + 1)) ** 2 * mpf("1.001")
     q = (pi / 4) ** 2 * mpf("1.001")
 
@@ -160,15 +159,16 @@ def tables():
     expm1_w = lambda r: abs(r) + mpf("1e-9")
     fit("expm1_poly", "f32", exp_tail, expm1_w, 4, -h, h, "(e^r - 1 - r) / r^2")
     fit("expm1_poly", "f64", exp_tail, expm1_w, 9, -h, h, "(e^r - 1 - r) / r^2")
-    log_w = lambda f: f * f + mpf("1e-9")
-    fit("log_poly", "f32", log_tail, log_w, 7, log_lo, log_hi, "(log(1+f) - f + f^2/2) / f^3")
+    log_w = lambda f: abs(f) if abs(f) < mpf("1e-9") else f * f / abs(log1p(f))
+    fit("log_poly", "f32", log_tail, log_w, 7, -mpf(1) / 3, mpf(1) / 3, "(log(1+f) - f) / f^2")
     atanh_w = lambda z: z / 2 + mpf("1e-9")
     fit("log_poly", "f64", atanh_tail, atanh_w, 6, 0, s2, "(log((1+s)/(1-s)) - 2s) / s^3, in s^2")
     fit("sin_poly", "f32", sin_tail, lambda z: z + mpf("1e-9"), 2, 0, q, "(sin x - x) / x^3, in x^2")
     fit("sin_poly", "f64", sin_tail, lambda z: z + mpf("1e-9"), 5, 0, q, "(sin x - x) / x^3, in x^2")
     fit("cos_poly", "f32", cos_tail, lambda z: z * z + mpf("1e-9"), 2, 0, q, "(cos x - 1 + x^2/2) / x^4, in x^2")
     fit("cos_poly", "f64", cos_tail, lambda z: z * z + mpf("1e-9"), 5, 0, q, "(cos x - 1 + x^2/2) / x^4, in x^2")
-    fit("tanh_poly", "f32", tanh_tail, lambda z: z + mpf("1e-9"), 4, 0, mpf("0.55") ** 2,
+    tanh_w = lambda z: z if z < mpf("1e-9") else z * sqrt(z) / tanh(sqrt(z))
+    fit("tanh_poly", "f32", tanh_tail, tanh_w, 5, 0, (LN2 * mpf("1.0005")) ** 2,
         "(tanh(x)/x - 1) / x^2, in x^2")
     small = mpf("0.9") ** 2
     fit("erf_poly", "f32", erf_ratio, one, 5, 0, small, "erf(x)/x - 1, in x^2")

@@ -115,40 +115,34 @@ DEVICE int random_bits(i64 x, i64 y, i64 z)
 
 DEVICE float log_f32(float x)
 {
-    const float v4 = x * 33554432.0f;
-    const bool v5 = x < 1.1754944e-38f;
-    const float v6 = v5 ? v4 : x;
-    const int v7 = __float_as_int(v6);
-    const int v10 = sub(v7, 1060439283);
-    const int v11 = shift_signed(v10, 23);
-    const int v12 = shift_left(v11, 23);
-    const int v13 = sub(v7, v12);
-    const float v14 = __int_as_float(v13);
-    const int v17 = v5 ? -25 : 0;
-    const int v18 = add(v11, v17);
-    const float v19 = (float)(v18);
-    const float v21 = v14 - 1.0f;
-    const float v24 = v19 * 1.4286068e-06f;
-    const float v27 = fmaf(-0.078316316f, v21, 0.12862206f);
-    const float v29 = fmaf(v27, v21, -0.1313071f);
-    const float v31 = fmaf(v29, v21, 0.14184426f);
-    const float v33 = fmaf(v31, v21, -0.16624686f);
-    const float v35 = fmaf(v33, v21, 0.20002119f);
-    const float v37 = fmaf(v35, v21, -0.25000802f);
-    const float v39 = fmaf(v37, v21, 0.3333332f);
-    const float v40 = v21 * v21;
-    const float v42 = v40 * v21;
-    const float v43 = fmaf(v42, v39, v24);
-    const float v44 = fmaf(v40, -0.5f, v43);
-    const float v45 = v44 + v21;
-    const float v46 = fmaf(v19, 0.69314575f, v45);
-    const bool v49 = x < INFINITE;
-    const float v50 = v49 ? v46 : x;
-    const bool v53 = x == 0.0f;
-    const float v54 = v53 ? -INFINITE : NO_NUMBER;
-    const bool v55 = 0.0f < x;
-    const float v56 = v55 ? v50 : v54;
-    return v56;
+    const int v2 = __float_as_int(x);
+    const float v5 = x * 33554432.0f;
+    const bool v7 = x < 1.1754944e-38f;
+    const int v8 = __float_as_int(v5);
+    const int v9 = sub(v8, 209715200);
+    const int v10 = v7 ? v9 : v2;
+    const int v13 = sub(v10, 1059760811);
+    const int v14 = v13 & -8388608;
+    const int v15 = sub(v10, v14);
+    const float v16 = __int_as_float(v15);
+    const float v17 = (float)(v14);
+    const float v20 = fmaf(x, 0.0f, 1.0f);
+    const float v21 = v16 - v20;
+    const float v22 = v21 * v21;
+    const float v25 = fmaf(0.14024644f, v21, -0.15382577f);
+    const float v28 = fmaf(0.13996203f, v21, -0.16417204f);
+    const float v29 = fmaf(v25, v22, v28);
+    const float v32 = fmaf(0.20011126f, v21, -0.2500774f);
+    const float v33 = fmaf(v29, v22, v32);
+    const float v36 = fmaf(0.333332f, v21, -0.49999937f);
+    const float v37 = fmaf(v33, v22, v36);
+    const float v38 = fmaf(v22, v37, v21);
+    const float v40 = fmaf(v17, 8.262958e-08f, v38);
+    const float v43 = fmaf(x, INFINITE, INFINITE);
+    const bool v44 = x == 0.0f;
+    const float v45 = v40 < v43 ? v40 : v43;
+    const float v46 = v44 ? -INFINITE : v45;
+    return v46;
 }
 
 DEVICE float cos_f32(float x)
@@ -242,10 +236,10 @@ DEVICE float exp_f32(float x)
 {
     const float v3 = 89.0f < x ? 89.0f : x;
     const float v5 = -120.0f > v3 ? -120.0f : v3;
-    const float v8 = fmaf(v5, 0.7213475f, 12582912.0f);
+    const float v8 = fmaf(v5, 0.7213475f, 12583039.0f);
     const int v10 = __float_as_int(v8);
     const int v11 = shift_left(v10, 23);
-    const float v12 = v8 - 12582912.0f;
+    const float v12 = v8 - 12583039.0f;
     const float v15 = fmaf(v12, -1.3862915f, v5);
     const float v16 = fmaf(v12, -2.8572135e-06f, v15);
     const float v19 = fmaf(0.0001963098f, v16, 0.0014105533f);
@@ -255,11 +249,10 @@ DEVICE float exp_f32(float x)
     const float v27 = fmaf(v25, v16, 0.50000036f);
     const float v29 = fmaf(v27, v16, 1.0f);
     const float v30 = fmaf(v29, v16, 1.0f);
-    const int v32 = add(v11, 1065353216);
-    const float v33 = __int_as_float(v32);
-    const float v34 = v30 * v33;
-    const float v35 = v34 * v33;
-    return v35;
+    const float v31 = __int_as_float(v11);
+    const float v32 = v30 * v31;
+    const float v33 = v32 * v31;
+    return v33;
 }
 
 /* ---- kernels ---- */
