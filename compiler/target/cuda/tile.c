@@ -121,19 +121,31 @@ static int32_t count_turns(const Kernel *k, bool a)
     return turns < MOST_TURNS ? turns : 0;
 }
 
+/* Quotients and roots of panels' elements are calls, which the sums have to outlast. */
+static bool has_calls(const Kernel *k, Val from, Val to)
+{
+    for (Val v = from; v < to; v++)
+        if (k->inst.at[v].op == KI_DIV || k->inst.at[v].op == KI_SQRT)
+            return true;
+    return false;
+}
+
 /* Left to itself, ptxas takes 32, 64 or 128 registers and spills a few for it. Told how many blocks
  * share a multiprocessor, it takes what is there for each. A thread needs its sums, the elements of
  * this k and of the next, and OTHER_REGISTERS. Two blocks at least, of which one computes while the
- * other one waits for its panels; sums of leaves beside their total leave room for one. */
-static int32_t count_blocks(const Tile *t, DType type)
+ * other one waits for its panels; sums of leaves beside their total, or calls, leave room for one.
+ */
+static int32_t count_blocks(const Tile *t, const Kernel *k)
 {
-    int words = type == F64 ? 2 : 1, totals = t->leaf < t->extent[K_K] ? 2 : 1;
+    const KContract *c = &k->con;
+    int words = c->dtype == F64 ? 2 : 1, totals = t->leaf < t->extent[K_K] ? 2 : 1;
     int values = totals * t->each_m * t->each_n + 2 * (t->each_m + t->each_n) + AT_HAND;
     int64_t need = words * values + OTHER_REGISTERS;
     int32_t threads = t->rows * t->cols;
     int32_t blocks = (int32_t)(REGISTERS / (threads * align_up(need, REGISTER_UNIT)));
     int32_t most = MOST_THREADS / threads < MOST_BLOCKS ? MOST_THREADS / threads : MOST_BLOCKS;
-    int32_t least = totals == 1 ? 2 : 1;
+    bool calls = has_calls(k, c->a_from, c->a_to) || has_calls(k, c->b_from, c->b_to);
+    int32_t least = totals == 1 && !calls ? 2 : 1;
     return blocks > most ? most : blocks < least ? least : blocks;
 }
 
@@ -155,6 +167,6 @@ Tile cu_plan_tile(const Kernel *k)
     t.b_along_k = unit_loads(k, c->b_from, c->b_to, K_K) > unit_loads(k, c->b_from, c->b_to, K_N);
     t.a_turns = count_turns(k, true);
     t.b_turns = count_turns(k, false);
-    t.blocks = count_blocks(&t, k->con.dtype);
+    t.blocks = count_blocks(&t, k);
     return t;
 }
