@@ -328,7 +328,7 @@ static void set_floor(Search *o)
 const int32_t *plan_order(const Plan *p, const OrderWaits *more, Arena *out)
 {
     Search o = {0};
-    if (p->n_steps < 3 || !may_move(p))
+    if (p->n_steps < 3 || p->n_values == 0 || count_free(p) == 0 || !may_move(p))
         return NULL;
     open_search(&o, p, more);
     o.peak = p->live_peak;
