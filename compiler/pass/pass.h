@@ -106,7 +106,7 @@ bool part_drops(const Origin *o);
  * requires: vjp(); simplify() and cluster() know of the second computations by their origins. */
 Graph *replay(const Graph *g);
 /* ... what is `lost`, by node of the forward pass, in place of that; what is `early`, by node of
- * the reverse pass, is made at the end of the forward pass. */
+ * the reverse pass, is made in the forward pass, behind what it reads there (NULL: none is). */
 Graph *replay_lost(const Graph *g, const bool *lost, const bool *early);
 /* A copy of the joint graph g in which the reverse pass computes elementwise values and views again
  * where that keeps fewer bytes, in at most a share of the time of the whole graph (1: whatever it

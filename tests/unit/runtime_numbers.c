@@ -456,6 +456,12 @@ START_TEST(blocks_are_aligned_and_zero)
     for (int i = 0; i < 1000; i++)
         ck_assert_int_eq(p[i], 0);
     gradc_free(p);
+    enum { LARGE = 5 << 20, LARGE_PAGE = 2 << 20 };
+    p = gradc_alloc(LARGE, 64); /* lies in large pages, if there are any */
+    ck_assert_ptr_nonnull(p);
+    ck_assert_uint_eq((uintptr_t)p % LARGE_PAGE, 0);
+    ck_assert(p[0] == 0 && memcmp(p, p + 1, LARGE - 1) == 0);
+    gradc_free(p);
     p = gradc_alloc(0, 0);
     ck_assert(p != NULL && (uintptr_t)p % 64 == 0);
     gradc_free(p);
