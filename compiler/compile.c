@@ -126,8 +126,12 @@ static int64_t wide_elems(const Options *o)
     return t == NULL ? 0 : o->chunk_wide > 0 ? o->chunk_wide : t->wide_elems;
 }
 
-/* Of its time, which a step may take longer for fewer bytes though no budget asks for that. */
-static const double light_share = 0.025;
+/* Of its time, which a step may take longer for elementwise values that are computed again. */
+static double light_share(const Form *f, EntryKind e)
+{
+    static const double by_default = 0.025;
+    return f->remakes_light ? 1 : (f->keeps_light >> e & 1) != 0 ? 0 : by_default;
+}
 
 static bool keep_last_steps(int room, EntryKind e, int32_t share, Output *all)
 {
@@ -189,11 +193,12 @@ static bool entry_graph(Ctx *cx, const Options *o, EntryKind e, bool primal_only
         g = *out;
     if (take_graph(out, replay(g))) /* what the model asks to recompute */
         simplify(cx, g = *out);
-    bool light = o->budget.kind == BUDGET_LIGHT && !o->form.keeps_light;
-    bool less = take_graph(out, drop_light(g, light ? 1 : light_share)); /* more time */
-    all->is_light[e] = light && less;
-    if (less)
+    double share = light_share(&o->form, e);
+    if (share > 0 && take_graph(out, drop_light(g, share))) { /* fewer bytes, more time */
+        all->has_light = share < 1;
+        all->is_light[e] = share == 1;
         simplify(cx, g = *out);
+    }
     all->has_kept = all->has_kept || (o->form.scan_levels == 0 && can_keep_steps(g, room));
     if (o->form.kept > 0 &&
         keep_last_steps(room, e, o->form.kept, all)) /* fewer bytes, more time */

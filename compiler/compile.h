@@ -17,8 +17,12 @@ typedef struct Form {
     int32_t kept;        /* of a scan's steps, in parts of KEEP_ALL: keep_steps(); 0: all */
     int32_t slices;      /* wide values are computed in so many slices: chunk_slices(); 0: whole */
     int64_t split;       /* a batch is taken as so many micro-batches: model_splits(); 0: one */
-    bool keeps_light;    /* elementwise values are kept, though the budget is BUDGET_LIGHT */
+    int32_t keeps_light; /* entries, 1 << e each: elementwise values are kept, but for those that
+                          * the plan runs again; 0: those that take little time never are */
+    bool remakes_light;  /* none of them is, in no entry: drop_light() */
 } Form;
+/* ... in both entries that have a reverse pass. */
+enum { KEEPS_LIGHT = 1 << ENTRY_GRAD | 1 << ENTRY_STEP };
 enum { FEW_SLICES = 8, MANY_SLICES = 64 };
 
 struct Options;
@@ -71,11 +75,15 @@ typedef struct Options {
     const CostModel *cost;    /* of steps; NULL: cost_time */
     const KernelTimer *timer; /* ... by kernel, in place of that; NULL: none */
     bool prove;               /* what the budget costs at the least */
+    bool only_prove;          /* ... and no plan is looked for */
+    bool exists[4];           /* in some form, a plan of the entry: that there is none in this one
+                               * is not to be proved */
     bool guard_loss;          /* whatever `train` says: model_guard_loss() */
     int64_t enough;           /* ns: no plan is looked for that costs so much; 0: no limit */
     bool once;                /* ... nor one in which steps run again */
     const char *unsplit;      /* why no form splits the batch, though it was allowed; or NULL */
     int64_t beside[4];        /* ns: Plan.beside of the entries */
+    int64_t once_peak[4];     /* PlanBudget.once of the entries; 0: of the form itself */
     int64_t within;           /* bytes that plans keep to, in place of the budget; 0: that */
     Form form;                /* without a budget; with one, where compile_planned() begins */
     int64_t chunk_from;       /* chunk_rows(): matrices of so many elements are computed in row
@@ -102,8 +110,9 @@ typedef struct Output {
     bool has_kept;     /* ... or keep only some of their steps; of each entry how many: */
     int64_t kept_steps[4], again_steps[4];
     bool has_slices;  /* wide values can be computed in slices */
-    bool is_light[4]; /* by EntryKind: elementwise values are computed again: drop_light() */
-    bool has_forms;   /* other forms are to be tried */
+    bool has_light;   /* elementwise values are computed again that need not be: keeps_light */
+    bool is_light[4]; /* by EntryKind: as with remakes_light */
+    bool has_forms;   /* other forms are to be tried, but for keeps_light */
     Form form;        /* which this is */
 } Output;
 
@@ -137,12 +146,15 @@ bool compile_within(Ctx *cx, const Options *o, Output *out);
 
 /* compile_graphs() and compile_program(). Where a budget asks for it, in the form that is the
  * cheapest of those that fit; which forms there are does not depend on the budget, but for how many
- * steps of scans are kept, which more bytes never make fewer: so that they never cost more time. */
+ * steps of scans are kept, which more bytes never make fewer: so that they never cost more time.
+ * What takes less time than without a budget costs none (plan_extra()), for where a step keeps to
+ * the budget as it is without one, that is its plan. */
 bool compile_planned(Ctx *cx, int32_t source, const Options *o, Output *out);
 
 /* What budgets of the entry cost; `whole` is the output without one. Where there are scans that
  * may keep some of their steps or be cut, each budget is planned in all forms and nothing is
- * proved; else steps run again and the bound is that of every plan.
+ * proved; else steps run again, with keeps_light or without, and the bound is that of every plan of
+ * either.
  * fails: false, after a report. */
 bool compile_curve(Ctx *cx, const Options *o, EntryKind entry, const Output *whole, Curve *c);
 

@@ -74,12 +74,14 @@ bool compile_within(Ctx *cx, const Options *o, Output *out)
         if (w[e] == NULL)
             continue;
         out->over = out->over || out->plan[e]->peak > budget;
-        bool fits = within_plan(w[e], within);
+        bool fits = !o->only_prove && within_plan(w[e], within);
         out->plan[e]->budget.bytes = budget;
+        if (o->once_peak[e] > 0)
+            out->plan[e]->budget.once = o->once_peak[e];
         out->plan[e]->budget.within = within != budget ? within : 0;
         /* Proofs are of the steps as they are: no other form is impossible for that. */
         bool has_runs = out->has_runs || out->has_kept;
-        if (fits ? o->prove && !has_runs && o->form.slices == 0 : !out->has_forms)
+        if (fits ? o->prove && !has_runs && o->form.slices == 0 : !out->has_forms && !o->exists[e])
             within_prove(w[e], budget);
         out->plan[e]->budget.slices = o->form.slices;
         out->plan[e]->budget.has_slices = out->has_slices;

@@ -20,7 +20,7 @@ static bool find_point(Points *s, BudgetAsked budget, CurvePoint *point)
     if (found) {
         const Plan *p = out.plan[s->entry];
         const PlanBudget *b = &p->budget;
-        int64_t once = plan_cost(p, false), extra = plan_cost(p, true) - once;
+        int64_t once = plan_cost(p, false), extra = plan_extra(p);
         *point = (CurvePoint){.budget = budget.kind == BUDGET_BYTES ? budget.bytes : p->peak,
                               .peak = p->peak,
                               .overhead = once > 0 ? (double)extra / (double)once : 0,
@@ -34,12 +34,37 @@ static bool find_point(Points *s, BudgetAsked budget, CurvePoint *point)
     return found;
 }
 
+/* The curve of two plans: of `whole`, and where elementwise values are kept. */
+static bool curve_of_both(Points *s, const Output *whole, Curve *c)
+{
+    Arena arena = {0};
+    Output kept = {.arena = &arena};
+    const KernelTimer *timer = s->o.timer;
+    int n_diags = s->cx->diag.n, n_warnings = s->cx->n_warnings;
+    s->o.form.keeps_light = KEEPS_LIGHT;
+    s->o.beside[s->entry] = whole->plan[s->entry]->beside;
+    bool planned = compile_graphs(s->cx, s->source, &s->o, false, &kept) &&
+                   compile_program(s->cx, &s->o, &kept);
+    if (timer != NULL)
+        timer->close(timer->of);
+    if (planned) {
+        Plan *const plan[] = {whole->plan[s->entry], kept.plan[s->entry]};
+        *c = curve_of(plan, 2, s->o.effort, whole->arena);
+        s->cx->diag.n = n_diags;
+        s->cx->n_warnings = n_warnings;
+    }
+    output_free(&kept);
+    return planned;
+}
+
 bool compile_curve(Ctx *cx, const Options *o, EntryKind entry, const Output *whole, Curve *c)
 {
     const Plan *p = whole->plan[entry];
     Points s = {.cx = cx, .source = whole->source, .o = *o, .entry = entry};
     if (!whole->has_runs && !whole->has_kept) {
-        *c = curve_of(whole->plan[entry], o->effort, whole->arena);
+        if (whole->has_light)
+            return curve_of_both(&s, whole, c);
+        *c = curve_of(&whole->plan[entry], 1, o->effort, whole->arena);
         return true;
     }
     for (int e = 0; e < N_ENTRIES; e++)

@@ -18,29 +18,39 @@ static int64_t needed(const Output *out)
     return most;
 }
 
+int64_t forms_cost(const Forms *f, int e)
+{
+    int64_t cost = plan_cost(f->out->plan[e], true);
+    return f->out->form.split > 1 || cost > f->once[e] ? cost : f->once[e];
+}
+
 /* In ns, of all entries. */
-static int64_t cost_of(const Output *out)
+static int64_t cost_of(const Forms *f)
 {
     int64_t cost = 0;
     for (int e = 0; e < N_ENTRIES; e++)
-        cost += out->plan[e] == NULL ? 0 : plan_cost(out->plan[e], true);
+        cost += f->out->plan[e] == NULL ? 0 : forms_cost(f, e);
     return cost;
 }
 
 void forms_describe(const Forms *f)
 {
+    const Form *form = &f->out->form;
     for (int e = 0; e < N_ENTRIES; e++) {
         Plan *p = f->out->plan[e];
         if (p == NULL)
             continue;
         p->budget.cost_once = f->once[e];
-        if (e != ENTRY_INIT && f->o.form.split > 1) {
+        if (e != ENTRY_INIT && form->split > 1) {
             p->budget.rows = model_batch(f->out->model);
-            p->budget.split = f->o.form.split;
+            p->budget.split = form->split;
             p->budget.cost_whole = f->whole[e];
         }
+        light_describe(f, e, &p->budget);
     }
 }
+
+/* ---- one form in place of another ------------------------------------------------------ */
 
 /* Makes room in `out`: the best form so far is not planned again. */
 static void put_by(Forms *f)
@@ -60,12 +70,15 @@ void forms_drop_kept(Forms *f)
     f->is_kept = false;
 }
 
-/* Is what stands in `out` the best so far? Of equals, the first that was tried. */
+/* Is what stands in `out` the best so far? Of equals, the smallest, and then the first that was
+ * tried. */
 static void judge_form(Forms *f)
 {
-    int64_t cost = cost_of(f->out), least = needed(f->out);
+    int64_t cost = cost_of(f), least = needed(f->out);
     bool fits = f->cx->n_errors == 0 && f->o.budget.kind != BUDGET_LEAST;
-    bool better = fits ? cost < f->best_cost : f->best_cost == INT64_MAX && least < f->least;
+    bool better = fits ? cost < f->best_cost || (cost == f->best_cost && least < f->best_bytes)
+                       : f->best_cost == INT64_MAX && least < f->least;
+    light_note(f);
     f->least = least < f->least ? least : f->least;
     if (fits && f->o.timer != NULL)
         vec_push(f->out->arena, &f->rival, ((Rival){.form = f->o.form, .cost = cost}));
@@ -75,16 +88,18 @@ static void judge_form(Forms *f)
     f->has_program = f->cx->n_errors == 0;
     f->best = f->o.form;
     f->best_cost = fits ? cost : f->best_cost;
+    f->best_bytes = least;
     for (int e = 0; e < N_ENTRIES && fits && f->o.form.split == 0; e++)
         f->whole[e] = f->out->plan[e] == NULL ? 0 : plan_cost(f->out->plan[e], true);
 }
 
 /* ---- one after the other ------------------------------------------------------------ */
 
-/* Forms that cost more are not planned. */
-static int64_t enough(const Forms *f)
+/* Forms that cost more are not planned, but for what one of two entries may have alone. */
+static int64_t enough(const Forms *f, const Form *form)
 {
-    if (f->best_cost == INT64_MAX || f->o.within > 0)
+    bool alone = f->once[ENTRY_GRAD] == 0 || f->once[ENTRY_STEP] == 0 || form->split > 0;
+    if (f->best_cost == INT64_MAX || f->o.within > 0 || (form->keeps_light != 0 && !alone))
         return 0;
     return f->o.timer != NULL ? (int64_t)(RIVAL_COST * (double)f->best_cost) : f->best_cost;
 }
@@ -92,9 +107,9 @@ static int64_t enough(const Forms *f)
 bool forms_plan(Forms *f, Form form)
 {
     put_by(f);
-    *f->out = (Output){.arena = f->out->arena, .has_forms = true};
+    *f->out = (Output){.arena = f->out->arena, .has_forms = f->has_forms};
     f->o.form = form;
-    f->o.enough = enough(f);
+    f->o.enough = enough(f, &form);
     f->cx->diag.n = f->n_diags;
     f->cx->n_errors = 0;
     f->cx->n_warnings = f->n_warnings;
@@ -103,15 +118,19 @@ bool forms_plan(Forms *f, Form form)
         return false;
     f->cx->diag.n = f->n_diags;
     f->cx->n_warnings = f->n_warnings;
-    compile_program(f->cx, &f->o, f->out);
-    return !f->out->dear && !(f->o.once && f->out->over);
+    bool fits = compile_program(f->cx, &f->o, f->out);
+    bool planned = fits || f->out->budget > 0; /* else it fails for something else */
+    return planned && !f->out->dear && !(f->o.once && f->out->over);
 }
 
 /* Gives the bytes that the form needs; INT64_MAX: forms_plan() fails. */
 static int64_t try_form(Forms *f, Form form)
 {
-    if (!forms_plan(f, form))
+    if (!forms_plan(f, form)) {
+        if (f->out->dear)
+            light_note(f);
         return INT64_MAX;
+    }
     judge_form(f);
     forms_describe(f);
     return needed(f->out);
@@ -218,14 +237,38 @@ static void try_around(Forms *f, Form form, int64_t needs)
     try_slices(f, form, needs);
 }
 
-static void try_all(Forms *f, const Form *first)
+static void try_with(Forms *f, Form form)
 {
-    try_around(f, *first, needed(f->out));
+    int64_t needs = try_form(f, form);
+    if (needs < INT64_MAX)
+        try_around(f, form, needs);
+}
+
+/* A plan that may take any step again finds others than are left where elementwise values are
+ * computed again in any case; and some are only left there. Each entry has what is better for it,
+ * so that more bytes for one never cost the time of another. */
+static void try_light(Forms *f)
+{
+    Form form = f->first;
+    form.keeps_light = KEEPS_LIGHT;
+    try_with(f, form);
+    form.keeps_light = light_choose(f);
+    if (form.keeps_light != 0 && form.keeps_light != KEEPS_LIGHT)
+        try_form(f, form);
+}
+
+static void try_all(Forms *f)
+{
+    const bool short_of_bytes = f->out->over || f->o.budget.kind == BUDGET_LEAST;
+    try_around(f, f->first, needed(f->out));
+    if (f->has_light && short_of_bytes)
+        try_light(f);
     for (int i = 0; i < f->split.n; i++) {
         Form form = {.split = f->split.at[i]};
-        int64_t needs = try_form(f, form);
-        if (needs < INT64_MAX)
-            try_around(f, form, needs);
+        try_with(f, form);
+        form.keeps_light = KEEPS_LIGHT;
+        if (f->has_light)
+            try_with(f, form);
     }
 }
 
@@ -234,8 +277,7 @@ static void try_all(Forms *f, const Form *first)
 static bool has_to_try(const Forms *f)
 {
     bool short_of_bytes = f->out->over || f->o.budget.kind == BUDGET_LEAST;
-    bool others = f->out->has_runs || f->out->has_kept || f->out->has_slices;
-    return f->split.n > 0 || (others && short_of_bytes);
+    return f->split.n > 0 || ((f->has_forms || f->has_light) && short_of_bytes);
 }
 
 void forms_bring_back(Forms *f)
@@ -250,6 +292,30 @@ void forms_bring_back(Forms *f)
     } else if (!same_form(&f->best, &f->o.form)) {
         try_form(f, f->best);
     }
+}
+
+/* ... where none has fitted, after no proof that is of this form alone. */
+static void bring_best(Forms *f)
+{
+    if (!f->has_program && light_exists(f))
+        try_form(f, f->best);
+    else
+        forms_bring_back(f);
+}
+
+/* What is the least that is found with keeps_light may be less than without, or more: what is
+ * proved of either is to be of the same bytes. */
+static void prove_least(Forms *f)
+{
+    Form other = f->best;
+    other.keeps_light ^= KEEPS_LIGHT;
+    if (f->o.budget.kind != BUDGET_LEAST || !f->has_light || f->has_forms || !f->o.prove)
+        return;
+    f->o.budget = (BudgetAsked){.kind = BUDGET_BYTES, .bytes = f->least};
+    f->o.only_prove = true;
+    forms_plan(f, other);
+    f->o.only_prove = false;
+    light_note(f);
 }
 
 /* Steps one after the other take longer than each alone: what they read may be far from where it is
@@ -273,35 +339,47 @@ static bool time_whole(Forms *f)
     return true;
 }
 
+/* What the entries take without a budget. */
+static void note_once(Forms *f)
+{
+    for (int e = 0; e < N_ENTRIES; e++) {
+        const Plan *p = f->out->plan[e];
+        f->once[e] = p == NULL ? 0 : plan_cost(p, false);
+        f->o.once_peak[e] = p == NULL ? 0 : p->budget.once;
+    }
+}
+
 /* The form that is the cheapest as predicted, in `out`. */
 static bool choose_form(Forms *f)
 {
-    const Form first = f->o.form;
+    f->first = f->o.form;
     f->counts_rows = model_pinned(f->out->model)->rows >= 0;
     if (f->o.allow_split)
         find_splits(f);
     bool others = f->out->has_runs || f->out->has_kept || f->out->has_slices || f->split.n > 0;
-    f->out->has_forms = others && f->o.budget.kind != BUDGET_NONE;
+    f->has_light = f->out->has_light && f->o.budget.kind != BUDGET_NONE;
+    f->has_forms = f->out->has_forms = others && f->o.budget.kind != BUDGET_NONE;
     bool fits = compile_program(f->cx, &f->o, f->out);
-    bool more = f->out->has_forms && has_to_try(f);
+    bool more = (fits || f->out->budget > 0) && has_to_try(f);
     if ((fits || more) && !time_whole(f))
         return false;
-    for (int e = 0; e < N_ENTRIES; e++)
-        f->once[e] = f->out->plan[e] == NULL ? 0 : plan_cost(f->out->plan[e], false);
+    note_once(f);
     if (!more)
         return fits;
     judge_form(f);
     forms_describe(f);
     if (f->o.budget.kind == BUDGET_SHARE) /* of what the first form takes */
         f->o.budget = (BudgetAsked){.kind = BUDGET_BYTES, .bytes = f->out->budget};
-    try_all(f, &first);
-    forms_bring_back(f);
+    try_all(f);
+    prove_least(f);
+    bring_best(f);
+    forms_describe(f);
     return f->cx->n_errors == 0;
 }
 
-static bool plan_as(Forms *f, bool keeps)
+static bool plan_as(Forms *f, Form form)
 {
-    f->o.form.keeps_light = keeps;
+    f->o.form = form;
     f->cx->diag.n = f->n_diags; /* the same graphs have the same reports again */
     f->cx->n_warnings = f->n_warnings;
     return compile_graphs(f->cx, f->source, &f->o, false, f->out) &&
@@ -323,24 +401,30 @@ static void plan_anew(Forms *f)
     *f->out = (Output){.arena = f->out->arena};
 }
 
-/* The least that is found without a contraction that runs again, whether elementwise values are
- * kept or computed again, and what that costs. */
+/* The least that is found without a contraction that runs again, whichever elementwise values are
+ * computed again, and what that costs. */
 static bool plan_light(Forms *f)
 {
+    static const Form form[] = {{0}, {.keeps_light = KEEPS_LIGHT}, {.remakes_light = true}};
+    enum { LAST = sizeof form / sizeof *form - 1 };
+    int best = 0;
+    int64_t least = INT64_MAX;
     f->n_diags = f->cx->diag.n;
     f->n_warnings = f->cx->n_warnings;
     f->o.prove = false; /* a bound would be one of plans in which those values are computed again */
-    if (!plan_as(f, true))
-        return false;
-    int64_t kept = largest_peak(f->out);
-    for (int e = 0; e < N_ENTRIES; e++)
-        f->once[e] = f->out->plan[e] == NULL ? 0 : plan_cost(f->out->plan[e], false);
-    plan_anew(f);
-    if (!plan_as(f, false))
-        return false;
-    if (largest_peak(f->out) > kept) {
+    for (int i = 0; i <= LAST; i++) {
         plan_anew(f);
-        if (!plan_as(f, true))
+        if (!plan_as(f, form[i]))
+            return false;
+        if (i == 0)
+            note_once(f);
+        int64_t bytes = largest_peak(f->out);
+        best = bytes < least || (bytes == least && i == LAST) ? i : best;
+        least = bytes < least ? bytes : least;
+    }
+    if (best != LAST) {
+        plan_anew(f);
+        if (!plan_as(f, form[best]))
             return false;
     }
     forms_describe(f);

@@ -150,6 +150,16 @@ static bool read_ratios(const json_t *o, double ratio[N_ENTRIES])
     return known > 0 && known == json_object_size(of);
 }
 
+/* Files of before have none: there were no such forms. */
+static bool read_light(const json_t *o, int32_t *to)
+{
+    int64_t entries = 0;
+    bool ok = json_object_get(o, "keeps_light") == NULL ||
+              read_whole(o, "keeps_light", 0, KEEPS_LIGHT, &entries);
+    *to = (int32_t)entries;
+    return ok && (entries & ~(int64_t)KEEPS_LIGHT) == 0;
+}
+
 /* What is missing, or NULL. */
 static const char *read_plan(const Timings *t, const json_t *o, PlanTiming *to)
 {
@@ -165,8 +175,9 @@ static const char *read_plan(const Timings *t, const json_t *o, PlanTiming *to)
     if (!read_whole(o, "scan_levels", 0, MAX_LOOP_DEPTH, &levels) ||
         !read_whole(o, "kept", 0, KEEP_ALL, &kept) ||
         !read_whole(o, "slices", 0, MANY_SLICES, &slices) ||
-        !read_whole(o, "micro_batches", 0, INT64_MAX, &p->form.split))
-        return "numbers `scan_levels`, `kept`, `slices` and `micro_batches`";
+        !read_whole(o, "micro_batches", 0, INT64_MAX, &p->form.split) ||
+        !read_light(o, &p->form.keeps_light))
+        return "numbers `scan_levels`, `kept`, `slices`, `micro_batches` and `keeps_light`";
     p->form.scan_levels = (int32_t)levels;
     p->form.kept = (int32_t)kept;
     p->form.slices = (int32_t)slices;
@@ -280,8 +291,9 @@ static void write_plans(const Timings *t, Text *to)
         write_pair(to, "target", x->target);
         text_add(to, "\"threads\": %d, \"budget\": %lld, \"peak\": %lld, \"scan_levels\": %d, ",
                  x->threads, (long long)p->budget, (long long)p->peak, p->form.scan_levels);
-        text_add(to, "\"kept\": %d, \"slices\": %d, \"micro_batches\": %lld, \"ratio\": {",
-                 p->form.kept, p->form.slices, (long long)p->form.split);
+        text_add(to, "\"kept\": %d, \"slices\": %d, \"micro_batches\": %lld, \"keeps_light\": %d, ",
+                 p->form.kept, p->form.slices, (long long)p->form.split, p->form.keeps_light);
+        text_add(to, "\"ratio\": {");
         for (int e = 0; e < N_ENTRIES; e++) {
             if (p->ratio[e] <= 0)
                 continue;

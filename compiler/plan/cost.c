@@ -42,6 +42,14 @@ int64_t plan_cost_of_steps(const Plan *p)
     return sum_of_steps(p, true) + (int64_t)offload_transfers(p, NULL).waited;
 }
 
+int64_t plan_extra(const Plan *p)
+{
+    const PlanBudget *b = &p->budget;
+    int64_t extra = plan_cost(p, true) - plan_cost(p, false);
+    bool of_any_budget = b->split > 0 || b->ratio > 0;
+    return extra > 0 || of_any_budget ? extra : 0;
+}
+
 int64_t plan_cost(const Plan *p, bool with_again)
 {
     int64_t once = p->budget.cost_once > 0 ? p->budget.cost_once : sum_of_steps(p, false);

@@ -7,33 +7,66 @@ static double part_of(int64_t extra, int64_t whole)
     return whole > 0 ? (double)extra / (double)whole : 0;
 }
 
-static CurvePoint point_at(Within *w, const Plan *p, int64_t budget)
+/* Plans of one entry, each for all budgets. */
+typedef struct Curved {
+    int n;
+    Plan *const *plan; /* the first is that without a budget */
+    Plan once[MOST_CURVED];
+    Within *within[MOST_CURVED];
+} Curved;
+
+/* The least that one of the plans takes, and what is proved of all. */
+static CurvePoint point_at(Curved *x, int64_t budget)
 {
-    within_plan(w, budget);
-    within_prove(w, budget);
-    int64_t once = plan_cost(p, false);
-    return (CurvePoint){.budget = budget,
-                        .peak = p->peak,
-                        .overhead = part_of(plan_cost(p, true) - once, once),
-                        .bound = part_of(p->budget.bound, once)};
+    int64_t once = plan_cost(&x->once[0], false), cost = INT64_MAX, bound = INT64_MAX;
+    CurvePoint point = {.budget = budget};
+    for (int i = 0; i < x->n; i++) {
+        Plan *p = x->plan[i];
+        bool fits = within_plan(x->within[i], budget);
+        within_prove(x->within[i], budget);
+        int64_t takes = plan_cost(p, true), least = plan_cost(p, false) + p->budget.bound;
+        bound = p->budget.impossible == NULL && least < bound ? least : bound;
+        if (fits && (takes < cost || (takes == cost && p->peak < point.peak))) {
+            cost = takes;
+            point.peak = p->peak;
+        }
+        *p = x->once[i];
+        if (fits && i == 0 && p->peak <= budget)
+            break; /* it is the plan without a budget */
+    }
+    point.overhead = cost > once ? part_of(cost - once, once) : 0;
+    point.bound = bound > once && cost > once ? part_of(bound - once, once) : 0;
+    return point;
 }
 
-Curve curve_of(Plan *p, PlanEffort effort, Arena *arena)
+static int64_t least_of(Curved *x)
 {
-    Plan once = *p;
-    Within *w = within_open(p, effort, arena);
-    Curve c = {.entry = p->entry, .pinned = p->base, .once = p->peak};
-    int64_t least = within_least(w), range = c.once - least;
-    c.n = range > 0 ? CURVE_POINTS : 1;
-    for (int32_t i = 0; i < c.n; i++) {
-        int64_t budget = c.n == 1 ? c.once : least + range / (c.n - 1) * i;
-        c.at[i] = point_at(w, p, i == c.n - 1 ? c.once : budget);
-        *p = once;
+    int64_t least = INT64_MAX;
+    for (int i = 0; i < x->n; i++) {
+        int64_t needs = within_least(x->within[i]);
+        least = needs < least ? needs : least;
     }
+    return least;
+}
+
+Curve curve_of(Plan *const *plan, int n, PlanEffort effort, Arena *arena)
+{
+    Curved x = {.n = n, .plan = plan};
+    for (int i = 0; i < n; i++) {
+        x.once[i] = *plan[i];
+        x.within[i] = within_open(plan[i], effort, arena);
+    }
+    const Plan *p = plan[0];
+    Curve c = {.entry = p->entry, .pinned = p->base, .once = p->peak};
+    int64_t least = least_of(&x), range = c.once - least;
+    c.n = range > 0 ? CURVE_POINTS : 1;
+    for (int32_t i = 0; i < c.n; i++)
+        c.at[i] = point_at(&x, i == c.n - 1 ? c.once : least + range / (c.n - 1) * i);
     for (int32_t i = c.n - 1; i-- > 0;) /* what keeps to a budget keeps to a larger one */
         if (c.at[i].bound < c.at[i + 1].bound)
             c.at[i].bound = c.at[i + 1].bound;
-    within_close(w);
+    for (int i = 0; i < n; i++)
+        within_close(x.within[i]);
     return c;
 }
 

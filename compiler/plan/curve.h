@@ -22,8 +22,10 @@ typedef struct Curve {
     CurvePoint at[CURVE_POINTS];
 } Curve;
 
-/* Budgets at equal distances, the least first; p ends as the plan that runs every step once. */
-Curve curve_of(Plan *p, PlanEffort effort, Arena *arena);
+/* Budgets at equal distances, the least first, each with the best of n plans of the entry, whose
+ * first is that without a budget; they end as the plans that run every step once. */
+enum { MOST_CURVED = 2 };
+Curve curve_of(Plan *const *plan, int n, PlanEffort effort, Arena *arena);
 
 /* A table, one JSON object, a picture: time over bytes, the bound below it. */
 void curve_print(const Curve *c, Text *to);

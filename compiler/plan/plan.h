@@ -92,7 +92,7 @@ typedef struct PlanPart {
 typedef struct PlanBudget {
     int64_t bytes;            /* the budget; 0: there was none */
     int64_t within;           /* what it was planned for instead, since that is faster; 0: that */
-    int64_t once;             /* the peak with every step run once */
+    int64_t once;             /* the peak with every step run once, in the first form */
     int32_t levels;           /* of runs within runs that scans are cut into; then */
     int64_t kept_steps;       /* of scans that keep some of their steps: how many, and ... */
     int64_t again_steps;      /* ... how many run again; or 0 */
@@ -221,6 +221,9 @@ void plan_by_role(const Plan *p, int32_t step, int64_t bytes[N_ROLES]);
  * timed as a whole, the former is what that took, and plan_cost_of_steps() the sum. */
 int64_t plan_step_cost(const Plan *p, const PlanStep *s);
 int64_t plan_cost(const Plan *p, bool with_again);
+/* What a budget costs: the difference of the two, in ns. Nothing, where the plan is predicted to
+ * take less than the step without a budget; a batch that is split and what is measured may gain. */
+int64_t plan_extra(const Plan *p);
 int64_t plan_cost_of_steps(const Plan *p);
 
 /* "the batch of 64 is taken as 4 micro-batches of 16: +3.00 % of time instead of +20.00 %", or why

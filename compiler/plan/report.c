@@ -300,15 +300,15 @@ static void put_extra(const Plan *p, Text *to)
 {
     const PlanBudget *b = &p->budget;
     int64_t once = plan_cost(p, false), steps = plan_cost_of_steps(p) - once;
-    bool timed = b->ratio > 0;
+    bool timed = b->ratio > 0, told = steps > 0 || (!timed && again(p) > 0);
     if (timed)
         text_add(to, ": %+.2f %% of time, as measured beside the program without a budget",
-                 percent(plan_cost(p, true) - once, once));
+                 percent(plan_extra(p), once));
     if (timed && steps > 0)
         text_add(to, "; %+.2f %% as its kernels add up", percent(steps, once));
-    if (!timed && steps > 0)
-        text_add(to, ": +%.2f %% of time, as predicted", percent(steps, once));
-    if (steps > 0 && b->tried)
+    if (!timed && told)
+        text_add(to, ": +%.2f %% of time, as predicted", percent(plan_extra(p), once));
+    if (told && b->tried)
         text_add(to,
                  timed ? ", of which less than %+.2f %% is proved impossible%s"
                        : "; less than +%.2f %% is proved impossible%s",
@@ -320,7 +320,7 @@ static void put_budget(const Plan *p, Text *to)
 {
     Arena *a = to->arena;
     const PlanBudget *b = &p->budget;
-    int64_t once = plan_cost(p, false), extra = plan_cost(p, true) - once;
+    int64_t extra = plan_extra(p);
     int32_t n = again(p);
     if (b->bytes > 0 && b->least > 0)
         text_add(to, "budget: %s bytes; %s would do, with nothing run again %s\n",

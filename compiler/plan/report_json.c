@@ -193,7 +193,7 @@ static void put_budget(const Plan *p, Text *to)
         text_pair(to, "unsplit", b->unsplit);
     }
     text_add(to, ",\n  ");
-    put_double(to, "overhead", part_of(plan_cost(p, true) - once, once));
+    put_double(to, "overhead", part_of(plan_extra(p), once));
     if (b->ratio > 0) {
         text_add(to, ",\n  ");
         put_int(to, "cost_of_kernels_ns", plan_cost_of_steps(p));

@@ -136,7 +136,8 @@ says 0 '"untimed": "what is offloaded' plan examples/chargpt.model -D batch=4 -D
 for bad in 's/"plans": \[/"plans": 3, "x": [/' 's/"plan": "./"plan": "/' \
     '/"plan"/s/"model": "./"model": "Z/' '/"plan"/s/"threads": 1/"threads": 0/' \
     's/"budget": /"budget": -/' 's/"peak"/"peaks"/' 's/"scan_levels": ./"scan_levels": 99/' \
-    's/"slices": ./"slices": "x"/' 's/"micro_batches": ./"micro_batches": -1/' \
+    's/"slices": ./"slices": "x"/' 's/"keeps_light": [0-9]*/"keeps_light": 3/' \
+    's/"micro_batches": ./"micro_batches": -1/' \
     's/"step": [0-9.]*}/"step": 0}/' 's/"step": [0-9.]*}/"step": "x"}/' \
     's/"step": [0-9.]*}/"init": 1}/' 's/"step": [0-9.]*}/"step": 1, "leap": 1}/' \
     's/"ratio": {.*}}/"ratio": {}}/' 's/^  {"plan": .*}},/3,/' \

@@ -507,8 +507,7 @@ static int32_t runs_again(const Bench *b)
         const Plan *p = b->out.plan[e];
         for (int32_t s = 0; p != NULL && s < p->n_steps; s++)
             n += p->step[s].run > 0;
-        if (p != NULL && p->budget.tried &&
-            p->budget.bound > plan_cost(p, true) - plan_cost(p, false))
+        if (p != NULL && p->budget.tried && p->budget.bound > plan_extra(p))
             fault(b->v, FAULT_PLAN, "%s costs less than is proved", p->entry);
     }
     return n;
