@@ -160,8 +160,7 @@ train deep {
 E1
 budgets "$scratch/deep.model"
 budgets tests/run/recurrent.model
-check "bytes within a budget" counted examples/chargpt.model -D layers=3 -D width=32 -D heads=2 \
-    -D ctx=16 -D batch=3 --budget min --offload host
+check "bytes within a budget" counted "$scratch/deep.model" --budget min --offload host
 check "gradients within a budget" "$gradc" test examples/chargpt.model -D layers=1 -D width=8 \
     -D heads=1 -D ctx=4 -D batch=1 --budget min --offload host
 

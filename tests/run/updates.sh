@@ -114,17 +114,17 @@ wide="-D width=64 -D layers=6"
     at_most "$(peak "$scratch/early.model" $wide --budget min)" 95 \
         "$(peak "$scratch/late.model" $wide --budget min)" "guard loss within the least"
 }
-# GPT-2, 124 million parameters: half of the activations are impossible where all gradients have
-# to be there before anything is changed, and little less than all are not.
+# GPT-2, 124 million parameters: 62 % of the activations are too few where all gradients have to be
+# there before anything is changed, and three quarters of them are not.
 sed 's/^\( *\)optimizer.*/&\n\1guard loss/' examples/gpt2.model >"$scratch/gpt2.model"
 at_most "$(peak "$scratch/gpt2.model")" 87 "$(peak examples/gpt2.model)" "GPT-2 124M"
 plan "$scratch/gpt2.model" -D ctx=256 --budget 50% >"$scratch/out" 2>&1
 verdict $? "GPT-2 124M within 50 %: $(head -n 3 "$scratch/out")"
-plan examples/gpt2.model -D ctx=256 --budget 95% >"$scratch/out" 2>&1
-verdict $? "GPT-2 124M within 95 %, updates at the end: $(head -n 3 "$scratch/out")"
-plan examples/gpt2.model -D ctx=256 --budget 50% >"$scratch/out" 2>&1
+plan examples/gpt2.model -D ctx=256 --budget 75% >"$scratch/out" 2>&1
+verdict $? "GPT-2 124M within 75 %, updates at the end: $(head -n 3 "$scratch/out")"
+plan examples/gpt2.model -D ctx=256 --budget 62% >"$scratch/out" 2>&1
 [ $? -eq 4 ]
-verdict $? "GPT-2 124M within 50 %, updates at the end: it is not refused"
+verdict $? "GPT-2 124M within 62 %, updates at the end: it is not refused"
 
 # What it would save is told where updates wait, and nowhere else.
 early=$(peak "$scratch/early.model")
