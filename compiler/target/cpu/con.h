@@ -87,8 +87,7 @@ typedef struct Side {
     int es;      /* bytes of an element where it lies */
     bool is_row; /* what has no partner is paired with -0, of columns with +0 */
     bool in_place;
-    bool streams; /* tiles ask for what is packed next (con_stream.c) */
-    bool sliced;  /* several panels are packed at once, a few k at a time (con_slices.c) */
+    bool sliced; /* several panels are packed at once, a few k at a time (con_slices.c) */
     PackMode pack;
     double pack_cycles; /* per element */
     Stage stage;        /* PACK_STAGE */
@@ -136,6 +135,17 @@ typedef struct Window {
     int64_t table; /* k's that the table of distances has: a block of k lies within so many */
 } Window;
 
+/* What tiles ask for while they are computed (con_stream.c): every ASK_STEPS steps n lines, so many
+ * times. */
+typedef enum ConCache { CACHE_1, CACHE_2 } ConCache;
+enum { ASK_COLS, ASK_ROWS, ASK_OUT, MAX_OUT_ASKS = 2, MAX_ASKS = ASK_OUT + MAX_OUT_ASKS };
+enum { ASK_STEPS = 16 };
+typedef struct Ask {
+    int n, times;
+    ConCache cache;
+    bool write;
+} Ask;
+
 typedef struct ConPlan {
     const Kernel *k; /* batch indices moved into n or m where an operand ignores them */
     const Machine *mach;
@@ -166,6 +176,8 @@ typedef struct ConPlan {
     int64_t n_units;
     double cycles;
     Lanes *lanes; /* or NULL: tiles */
+    Ask ask[MAX_ASKS];
+    Val out[MAX_OUT_ASKS]; /* of the epilogue, what ASK_OUT and on ask for: loads, stores */
 } ConPlan;
 enum { CON_LARGE_CACHE = 2 << 20 }; /* bytes of a second cache that has room for long panels */
 void con_plan(ConPlan *p, const Kernel *k, const Machine *m, Arena *arena);
@@ -269,27 +281,24 @@ Lv con_table(Con *c, Lv *at, int64_t n); /* a constant of i32s */
  * c[rows][nr] (+)= a * b; k counts steps. Of a direct plan b has the addresses of the nv
  * vectors, and a last argument, ptr, has the distance of each k from there; of a window's plan it
  * has the distance of each k from a. */
-/* ... Where a side streams, three more, ptr, i64, i64: a ConStream. */
+/* ... What it asks for are three more each, ptr, i64, i64: a ConStream. */
 typedef struct ConStrides {
     int64_t a_row, a_k, b_k; /* bytes; a_k, b_k: of a step */
     bool apart;              /* pairs: columns lie a line for each k, so b_k / 2 from each other */
 } ConStrides;
 Lv con_tile(Ir *ir, const ConPlan *p, int rows, ConStrides by);
-int con_tile_args(const ConPlan *p);
-/* con_stream.c: what a tile asks for at its k-th step: at + k % 16 * step + k / 16 * jump. */
+/* con_stream.c: lines at `at`, `gap` bytes from each other; the next ones are `step` bytes on. */
 typedef struct ConStream {
-    Lv at, step, jump;
+    Lv at, step, gap;
 } ConStream;
 bool con_is_far(const ConPlan *p, const Side *s); /* packed, from more than fits the second cache */
 void con_stream_plan(ConPlan *p);
-/* ... the tile-th tile of a panel of columns, for this panel from k on. */
-ConStream con_stream_cols(Con *c, Lv panel, Lv k, Lv tile);
-ConStream con_stream_rows(Con *c, Lv panel, Lv k);
-void con_stream_ask(Ir *ir, const ConStream *s, Lv k);
-static inline bool con_streams(const ConPlan *p)
-{
-    return p->rows.streams || p->cols.streams;
-}
+bool con_streams(const ConPlan *p);
+ConStream con_no_stream(Con *c);
+ConStream con_stream_if(Con *c, Lv cond, const ConStream *x);
+/* ... the tile-th tile of a panel of columns, for its part of this panel's [k0, k0 + kn). */
+ConStream con_stream_cols(Con *c, Lv panel, Lv k0, Lv kn, Lv tile);
+ConStream con_stream_rows(Con *c, Lv panel, Lv k0);
 /* con_zero.c: sums of no terms, of a tile at t: all; columns, rows from the limit on. */
 void con_zero_tile(Con *c, Lv t);
 void con_zero_cols(Con *c, Lv t, Lv col0);
@@ -301,8 +310,7 @@ int64_t con_panel_bytes(const ConPlan *p, const Side *s);
 /* Packs the panels [from, to) to dst and on, for kn of k from k0 on. */
 void con_pack_slices(Con *c, Side *s, Lv from, Lv to, Lv k0, Lv kn, Lv dst);
 /* con_prefetch.c: of a cache line. */
-typedef enum ConCache { CACHE_1, CACHE_2 } ConCache;
-void con_prefetch(Con *c, Lv at, ConCache cache, bool write);
+void con_prefetch(Ir *ir, Lv at, ConCache cache, bool write);
 /* ... what a section loads and stores where g's indices stand, but for `index`: that many ahead. */
 void con_prefetch_section(Con *c, Val from, Val to, Val index, int64_t ahead);
 /* ... whether what an epilogue reads and writes is. */
@@ -341,6 +349,9 @@ Lv con_col_panels_end(Con *c);
 void con_section(Con *c, Lv at);
 void con_epilogue(Con *c, Lv tile, Lv row0, Lv rows, Lv col0, Lv cols);
 
+/* con_out_ask.c: what an epilogue meets of far memory, in the plan; where tile row0, col0 does. */
+void con_out_plan(ConPlan *p);
+ConStream con_stream_out(Con *c, int i, Lv row0, Lv col0);
 /* ... before it is computed: asks for the memory that its epilogue reads and writes. */
 void con_out_ahead(Con *c, Lv row0, Lv rows, Lv col0, Lv cols);
 

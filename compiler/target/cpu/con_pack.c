@@ -200,7 +200,7 @@ static void prefetch(Con *c, int width, Lv at)
 {
     int64_t bytes = (int64_t)width * (c->p->pairs ? 2 : c->p->es);
     for (int64_t b = 0; b < bytes; b += 64)
-        con_prefetch(c, ir_off(c->ir, at, b), CACHE_2, false);
+        con_prefetch(c->ir, ir_off(c->ir, at, b), CACHE_2, false);
 }
 
 /* Vectors are stored whole; what they write beyond the panel's row is the next row's,
@@ -241,7 +241,7 @@ static void pack_row(Con *c, Side *s, int width, Lv r0, Lv count, Lv k0, Lv kn, 
     for (int j = 0; j * lanes < width; j++)
         strip[j] = strip_at(c, s, r0, count, j * lanes, partial);
     if (s->free.run == s->free.total) {
-        bool far = con_wide_steps(c->p, s);
+        bool far = con_wide_steps(c->p, s) && c->p->ask[s->is_row ? ASK_ROWS : ASK_COLS].n == 0;
         Lv ahead = far ? con_address(c, s, ir_add(ir, r0, ir_int(ir, width)), k0) : NULL;
         pack_strips(c, s, width, strip, partial, false, k0, kn, dst, ahead);
         return;

@@ -519,10 +519,10 @@ void con_plan(ConPlan *p, const Kernel *k, const Machine *m, Arena *arena)
     if (con_lanes_plan(p, arena))
         return;
     cut_blocks(p);
-    con_slices_plan(p);
     con_stream_plan(p);
+    con_slices_plan(p);
     lay_out(p);
-    p->ahead = con_asks_ahead(p);
+    p->ahead = p->ask[ASK_OUT].n == 0 && con_asks_ahead(p);
     bool few = p->col_panels < 8 && p->row_panels > p->col_panels;
     p->split_cols =
         !few && !p->window.cols_once && (p->col_panels >= p->row_panels || !p->cols.in_place);

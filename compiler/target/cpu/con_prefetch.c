@@ -1,10 +1,9 @@
 /* Asking for memory before it is needed. */
 #include "con.h"
 
-void con_prefetch(Con *c, Lv at, ConCache cache, bool write)
+void con_prefetch(Ir *ir, Lv at, ConCache cache, bool write)
 {
     enum { DATA = 1, NEAREST = 3 };
-    Ir *ir = c->ir;
     Lv arg[] = {at, ir_int32(ir, write), ir_int32(ir, cache == CACHE_1 ? NEAREST : NEAREST - 1),
                 ir_int32(ir, DATA)};
     ir_intrinsic(ir, "llvm.prefetch", &ir->ptr, 1, arg, 4);
@@ -44,7 +43,7 @@ void con_prefetch_section(Con *c, Val from, Val to, Val index, int64_t ahead)
             continue;
         int bytes = dtype_bytes(k->buf.at[a->buf].dtype);
         Lv at = ir_add(ir, gen_affine(&c->g, &a->at), ir_int(ir, ahead * con_coef(&a->at, index)));
-        con_prefetch(c, ir_at_byte(ir, c->g.buf[a->buf], ir_mul(ir, at, bytes)), CACHE_1, write);
+        con_prefetch(ir, ir_at_byte(ir, c->g.buf[a->buf], ir_mul(ir, at, bytes)), CACHE_1, write);
     }
 }
 

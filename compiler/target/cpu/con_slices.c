@@ -11,8 +11,10 @@ void con_slices_plan(ConPlan *p)
     p->group = 1;
     if (p->pairs || p->direct || p->window.is)
         return;
-    p->rows.sliced = p->row_reach == K_ALL && p->rows.pack == PACK_ROW && con_is_far(p, &p->rows);
-    p->cols.sliced = p->col_reach == K_ALL && p->cols.pack == PACK_ROW && con_is_far(p, &p->cols);
+    p->rows.sliced = p->ask[ASK_ROWS].n == 0 && p->row_reach == K_ALL && p->rows.pack == PACK_ROW &&
+                     con_is_far(p, &p->rows);
+    p->cols.sliced = p->ask[ASK_COLS].n == 0 && p->col_reach == K_ALL && p->cols.pack == PACK_ROW &&
+                     con_is_far(p, &p->cols);
     if (p->cols.sliced)
         p->group = p->col_panels < GROUP ? p->col_panels : GROUP;
 }

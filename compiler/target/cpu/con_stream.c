@@ -1,11 +1,12 @@
-/* Operands that come from afar are asked for while tiles are computed: one line for each k of a
- * tile. Where they are packed all at once, the processor waits for memory; where a tile asks for
- * many lines at once, what it needs itself has to wait. So the tiles of a panel of columns ask for
- * the next panel, but those of the first panel for rows: there each tile packs its own, and asks
- * for those of the next. */
+/* Memory that is far is asked for while tiles are computed, a few lines every few steps: where it
+ * is met all at once, when a panel is packed or a tile is stored, the processor waits for it, and
+ * where a tile asks for many lines at once, what it needs itself has to wait. The tiles of a panel
+ * of columns ask for the next panel, each for its part of it; those of the first panel for rows,
+ * too: there each tile packs its own, and asks for those of the next. And each tile that is the
+ * last of its sums asks for what its epilogue meets. */
 #include "con.h"
 
-enum { NEAR = 16 }; /* places of a stream's step, before it jumps */
+enum { LINE = 64, FEW = 4 }; /* tiles of a panel, in which there is no time */
 
 bool con_is_far(const ConPlan *p, const Side *s)
 {
@@ -14,64 +15,101 @@ bool con_is_far(const ConPlan *p, const Side *s)
     return packed && p->n_k > 64 && n * p->n_k * p->es > p->mach->l2_bytes / 2;
 }
 
+static int64_t lines_of(int64_t bytes)
+{
+    return (bytes + LINE - 1) / LINE;
+}
+
+/* Along k, columns are shared out to tiles, and a line of each has ASK_STEPS of k; across, steps of
+ * k are. */
+static void plan_cols(ConPlan *p)
+{
+    const Side *s = &p->cols;
+    if (p->mc < FEW || p->col_reach != K_ALL || p->col_panels < 2 || !con_is_far(p, s))
+        return;
+    int times = p->mc >= 16 ? 1 : p->mc >= 8 ? 2 : 4;
+    Ask along_k = {(int)((p->nr + p->mc - 1) / p->mc), 1, CACHE_2, false};
+    Ask across = {(int)lines_of(p->nr * p->es), times, CACHE_2, false};
+    p->ask[ASK_COLS] = s->pack == PACK_K ? along_k : across;
+}
+
+static void plan_rows(ConPlan *p)
+{
+    const Side *s = &p->rows;
+    if (p->mc < FEW || p->row_reach != K_ALL || !con_is_far(p, s))
+        return;
+    /* Where slices of all panels have room, they read longer pieces (con_slices.c): GPT-2's logits
+     * in reverse 150 GFLOP/s, not 135, on Granite Rapids; on Zen 5 this takes 3 % less time. */
+    bool sliced = s->pack == PACK_ROW && p->mach->l2_bytes >= CON_LARGE_CACHE;
+    Ask along_k = {p->mr, 1, CACHE_2, false}, across = {1, ASK_STEPS, CACHE_2, false};
+    if (!sliced)
+        p->ask[ASK_ROWS] = s->pack == PACK_K ? along_k : across;
+}
+
 void con_stream_plan(ConPlan *p)
 {
-    enum { FEW = 4 }; /* tiles of a panel, in which there is no time */
-    /* Measured there alone: 3 % less time on Zen 5, as much more on Granite Rapids. */
-    bool pays = p->mach->arch == ARCH_X86_64 && p->mach->l2_bytes < CON_LARGE_CACHE;
-    if (!pays || p->pairs || p->direct || p->window.is || p->mc < FEW)
+    if (p->mach->arch != ARCH_X86_64 || p->pairs || p->window.is)
         return;
-    p->cols.streams = p->col_reach == K_ALL && p->col_panels > 1 && con_is_far(p, &p->cols);
-    p->rows.streams = p->row_reach == K_ALL && con_is_far(p, &p->rows);
+    if (!p->direct) {
+        plan_cols(p);
+        plan_rows(p);
+    }
+    con_out_plan(p);
 }
 
-/* Along the panel's width from `r` on, along k from `k` on. */
-static ConStream stream_at(Con *c, Side *s, Lv r, Lv k)
+bool con_streams(const ConPlan *p)
 {
-    int64_t es = c->p->es, wide = s->pack == PACK_K ? s->rs : s->ks;
-    int64_t jump = s->pack == PACK_K ? NEAR * es : NEAR * s->ks * es;
-    return (ConStream){con_address(c, s, r, k), ir_int(c->ir, wide * es), ir_int(c->ir, jump)};
+    for (int i = 0; i < MAX_ASKS; i++)
+        if (p->ask[i].n > 0)
+            return true;
+    return false;
 }
 
-/* The tiles that ask for a panel of columns: for a line of each k, or for NEAR columns. */
-static int64_t tiles_asking(const ConPlan *p)
+ConStream con_no_stream(Con *c)
 {
-    int64_t each = p->cols.pack == PACK_K ? NEAR : 64 / p->es;
-    return (p->nr + each - 1) / each;
+    Lv none = ir_int(c->ir, 0);
+    return (ConStream){c->scratch, none, none};
 }
 
-ConStream con_stream_cols(Con *c, Lv panel, Lv k, Lv tile)
+ConStream con_stream_if(Con *c, Lv cond, const ConStream *x)
 {
-    Ir *ir = c->ir;
-    ConPlan *p = c->p;
-    int64_t each = p->cols.pack == PACK_K ? NEAR : 64 / p->es;
-    Lv col = ir_add(ir, ir_mul(ir, panel, p->nr), ir_mul(ir, tile, each));
-    ConStream s = stream_at(c, &p->cols, col, k);
-    Lv asks = con_less(c, tile, ir_int(ir, tiles_asking(p))), none = ir_int(ir, 0);
-    s.at = LLVMBuildSelect(ir->b, asks, s.at, c->scratch, "");
-    s.step = LLVMBuildSelect(ir->b, asks, s.step, none, "");
-    s.jump = LLVMBuildSelect(ir->b, asks, s.jump, none, "");
-    return s;
+    LLVMBuilderRef b = c->ir->b;
+    ConStream no = con_no_stream(c);
+    return (ConStream){LLVMBuildSelect(b, cond, x->at, no.at, ""),
+                       LLVMBuildSelect(b, cond, x->step, no.step, ""),
+                       LLVMBuildSelect(b, cond, x->gap, no.gap, "")};
 }
 
-ConStream con_stream_rows(Con *c, Lv panel, Lv k)
+ConStream con_stream_cols(Con *c, Lv panel, Lv k0, Lv kn, Lv tile)
 {
     Ir *ir = c->ir;
     ConPlan *p = c->p;
+    Side *s = &p->cols;
+    const Ask *ask = &p->ask[ASK_COLS];
+    Lv col = ir_mul(ir, panel, p->nr);
+    if (s->pack == PACK_K) {
+        Lv from = ir_mul(ir, tile, ask->n);
+        ConStream x = {con_address(c, s, ir_add(ir, col, from), k0), ir_int(ir, ASK_STEPS * p->es),
+                       ir_int(ir, s->rs * p->es)};
+        return con_stream_if(c, con_less(c, from, ir_int(ir, p->nr)), &x);
+    }
+    Lv each = ir_mul(ir, LLVMBuildUDiv(ir->b, kn, ir_int(ir, ASK_STEPS), ""), ask->times);
+    Lv from = LLVMBuildMul(ir->b, tile, each, "");
+    ConStream x = {con_address(c, s, col, ir_add(ir, k0, from)), ir_int(ir, s->ks * p->es),
+                   ir_int(ir, LINE)};
+    return con_stream_if(c, con_less(c, from, kn), &x);
+}
+
+ConStream con_stream_rows(Con *c, Lv panel, Lv k0)
+{
+    Ir *ir = c->ir;
+    ConPlan *p = c->p;
+    Side *s = &p->rows;
     Lv count, row = con_row_of(c, panel, &count);
-    if (p->rows.pack == PACK_ROW) /* its first line is the last one of the panel before */
-        row = ir_add(ir, row, ir_add(ir, count, ir_int(ir, -1)));
-    return stream_at(c, &p->rows, row, k);
-}
-
-void con_stream_ask(Ir *ir, const ConStream *s, Lv k)
-{
-    enum { DATA = 1, SECOND = 2 };
-    Lv near = LLVMBuildAnd(ir->b, k, ir_int(ir, NEAR - 1), "");
-    Lv far = LLVMBuildUDiv(ir->b, k, ir_int(ir, NEAR), "");
-    Lv offset =
-        ir_add(ir, LLVMBuildMul(ir->b, near, s->step, ""), LLVMBuildMul(ir->b, far, s->jump, ""));
-    Lv arg[] = {ir_at_byte(ir, s->at, offset), ir_int32(ir, 0), ir_int32(ir, SECOND),
-                ir_int32(ir, DATA)};
-    ir_intrinsic(ir, "llvm.prefetch", &ir->ptr, 1, arg, 4);
+    if (s->pack == PACK_K)
+        return (ConStream){con_address(c, s, row, k0), ir_int(ir, ASK_STEPS * p->es),
+                           ir_int(ir, s->rs * p->es)};
+    /* Its first line is the last one of the panel before. */
+    row = ir_add(ir, row, ir_add(ir, count, ir_int(ir, -1)));
+    return (ConStream){con_address(c, s, row, k0), ir_int(ir, s->ks * p->es), ir_int(ir, 0)};
 }

@@ -1,6 +1,8 @@
 /* The register tile: rows * nv accumulators, one fma chain over k each. */
 #include "con.h"
 
+enum { MOST_ROWS = 32, MOST_VECTORS = 16 };
+
 typedef struct Tile {
     Ir *ir;
     const ConPlan *p;
@@ -9,10 +11,9 @@ typedef struct Tile {
     Lt vec, packed; /* of sums; of a panel */
     Lv a, b, c;     /* direct: b is the table, ... */
     Lv table;       /* of a window */
-    bool asks;      /* for what `stream` says */
-    ConStream stream;
+    ConStream stream[MAX_ASKS];
     Lv base[16]; /* ... and these are the vectors' addresses */
-    Lv acc[32][16];
+    Lv acc[MOST_ROWS][MOST_VECTORS];
 } Tile;
 
 static Lv c_at(Tile *t, int i, int v)
@@ -79,41 +80,103 @@ static void step(Tile *t, Lv a, Lv b, Lv table)
     }
 }
 
+/* Asks for what is due next. */
+static void ask(Tile *t)
+{
+    for (int s = 0; s < MAX_ASKS; s++) {
+        const Ask *a = &t->p->ask[s];
+        ConStream *x = &t->stream[s];
+        for (int i = 0; i < a->times; i++) {
+            Lv at = x->at;
+            for (int j = 0; j < a->n; j++) {
+                con_prefetch(t->ir, at, a->cache, a->write);
+                at = ir_at_byte(t->ir, at, x->gap);
+            }
+            x->at = ir_at_byte(t->ir, x->at, x->step);
+        }
+    }
+}
+
+/* What goes from step to step: where the operands are, the sums. */
+typedef struct Run {
+    Lb before, head;
+    Lv left, a, b, table;
+    Lv acc[MOST_ROWS][MOST_VECTORS], at[MAX_ASKS];
+} Run;
+
+static Lv run_phi(Ir *ir, Lt type, Lv first, Run *r)
+{
+    Lv phi = LLVMBuildPhi(ir->b, type, "");
+    LLVMAddIncoming(phi, &first, &r->before, 1);
+    return phi;
+}
+
+/* A loop of `n` steps. */
+static void begin_run(Tile *t, Run *r, Lv n, const char *name)
+{
+    Ir *ir = t->ir;
+    r->before = ir_here(ir);
+    r->head = ir_block(ir, name);
+    ir_br(ir, r->head);
+    ir_at(ir, r->head);
+    r->left = run_phi(ir, ir->i64, n, r);
+    t->a = r->a = run_phi(ir, ir->ptr, t->a, r);
+    t->b = r->b = run_phi(ir, ir->ptr, t->b, r);
+    t->table = r->table = run_phi(ir, ir->ptr, t->table, r);
+    for (int i = 0; i < t->rows; i++)
+        for (int v = 0; v < t->p->nv; v++)
+            t->acc[i][v] = r->acc[i][v] = run_phi(ir, t->vec, t->acc[i][v], r);
+}
+
+/* ... of which so many are done. */
+static void end_run(Tile *t, Run *r, Lv done)
+{
+    Ir *ir = t->ir;
+    Lb here = ir_here(ir), after = ir_block(ir, "after");
+    Lv left = LLVMBuildSub(ir->b, r->left, done, "");
+    LLVMAddIncoming(r->left, &left, &here, 1);
+    LLVMAddIncoming(r->a, &t->a, &here, 1);
+    LLVMAddIncoming(r->b, &t->b, &here, 1);
+    LLVMAddIncoming(r->table, &t->table, &here, 1);
+    for (int i = 0; i < t->rows; i++)
+        for (int v = 0; v < t->p->nv; v++)
+            LLVMAddIncoming(r->acc[i][v], &t->acc[i][v], &here, 1);
+    ir_cond(ir, LLVMBuildICmp(ir->b, LLVMIntNE, left, ir_int(ir, 0), ""), r->head, after);
+    ir_at(ir, after);
+}
+
+static void steps(Tile *t, Lv n)
+{
+    Ir *ir = t->ir;
+    Run r;
+    begin_run(t, &r, n, "k");
+    step(t, t->a, t->b, t->table);
+    t->a = ir_off(ir, t->a, t->by.a_k);
+    t->b = ir_off(ir, t->b, t->p->direct ? 4 : t->by.b_k);
+    t->table = ir_off(ir, t->table, 4);
+    end_run(t, &r, ir_int(ir, 1));
+}
+
 static void chain(Tile *t, Lv k)
 {
     Ir *ir = t->ir;
-    int nv = t->p->nv;
-    Lb before = ir_here(ir), head = ir_block(ir, "k"), after = ir_block(ir, "after");
-    ir_br(ir, head);
-    ir_at(ir, head);
-    Lv phi[32][16], a = LLVMBuildPhi(ir->b, ir->ptr, ""), b = LLVMBuildPhi(ir->b, ir->ptr, "");
-    Lv left = LLVMBuildPhi(ir->b, ir->i64, ""), table = LLVMBuildPhi(ir->b, ir->ptr, "");
-    LLVMAddIncoming(table, &t->table, &before, 1);
-    LLVMAddIncoming(a, &t->a, &before, 1);
-    LLVMAddIncoming(b, &t->b, &before, 1);
-    LLVMAddIncoming(left, &k, &before, 1);
-    for (int i = 0; i < t->rows; i++)
-        for (int v = 0; v < nv; v++) {
-            phi[i][v] = LLVMBuildPhi(ir->b, t->vec, "");
-            LLVMAddIncoming(phi[i][v], &t->acc[i][v], &before, 1);
-            t->acc[i][v] = phi[i][v];
-        }
-    step(t, a, b, table);
-    if (t->asks)
-        con_stream_ask(ir, &t->stream, ir_add(ir, left, ir_int(ir, -1)));
-    int64_t b_step = t->p->direct ? 4 : t->by.b_k;
-    Lv next_table = ir_off(ir, table, 4);
-    LLVMAddIncoming(table, &next_table, &head, 1);
-    Lv next_a = ir_off(ir, a, t->by.a_k), next_b = ir_off(ir, b, b_step);
-    Lv next = ir_add(ir, left, ir_int(ir, -1));
-    LLVMAddIncoming(a, &next_a, &head, 1);
-    LLVMAddIncoming(b, &next_b, &head, 1);
-    LLVMAddIncoming(left, &next, &head, 1);
-    for (int i = 0; i < t->rows; i++)
-        for (int v = 0; v < nv; v++)
-            LLVMAddIncoming(phi[i][v], &t->acc[i][v], &head, 1);
-    ir_cond(ir, LLVMBuildICmp(ir->b, LLVMIntNE, next, ir_int(ir, 0), ""), head, after);
-    ir_at(ir, after);
+    if (!con_streams(t->p)) {
+        steps(t, k);
+        return;
+    }
+    Run r;
+    begin_run(t, &r, k, "some");
+    for (int s = 0; s < MAX_ASKS; s++)
+        if (t->p->ask[s].n > 0)
+            t->stream[s].at = r.at[s] = run_phi(ir, ir->ptr, t->stream[s].at, &r);
+    ask(t);
+    Lv n = ir_min(ir, r.left, ir_int(ir, ASK_STEPS));
+    steps(t, n);
+    Lb here = ir_here(ir);
+    for (int s = 0; s < MAX_ASKS; s++)
+        if (t->p->ask[s].n > 0)
+            LLVMAddIncoming(r.at[s], &t->stream[s].at, &here, 1);
+    end_run(t, &r, n);
 }
 
 /* Of a window: the distances between the rows. */
@@ -126,9 +189,25 @@ static const char *window_name(Ir *ir, const ConPlan *p, int rows)
     return name;
 }
 
-int con_tile_args(const ConPlan *p)
+/* ... and what it asks for. */
+static const char *asks_name(Ir *ir, const ConPlan *p)
 {
-    return con_streams(p) ? 8 : p->direct || p->window.is ? 6 : 5;
+    const char *name = "";
+    for (int s = 0; s < MAX_ASKS; s++) {
+        const Ask *a = &p->ask[s];
+        if (a->n > 0)
+            name = arena_printf(ir->arena, "%s.asks%d.%d%s%s", name, a->n, a->times,
+                                a->cache == CACHE_2 ? ".far" : "", a->write ? ".out" : "");
+    }
+    return name;
+}
+
+static int args_of(const ConPlan *p)
+{
+    int n = p->direct || p->window.is ? 6 : 5;
+    for (int s = 0; s < MAX_ASKS; s++)
+        n += p->ask[s].n > 0 ? 3 : 0;
+    return n;
 }
 
 Lv con_tile(Ir *ir, const ConPlan *p, int rows, ConStrides by)
@@ -137,10 +216,15 @@ Lv con_tile(Ir *ir, const ConPlan *p, int rows, ConStrides by)
     const char *name = arena_printf(ir->arena, "gradc.tile.%s.%dx%d.a%lld.%lld.%s%lld%s%s",
                                     dtype_name(p->pairs ? BF16 : p->type), rows, p->nr,
                                     (long long)by.a_row, (long long)by.a_k, cols, (long long)by.b_k,
-                                    window_name(ir, p, rows), con_streams(p) ? ".asks" : "");
-    const Lt arg[] = {ir->ptr, ir->ptr, ir->ptr, ir->i64, ir->i1, ir->ptr, ir->i64, ir->i64};
+                                    window_name(ir, p, rows), asks_name(ir, p));
+    Lt arg[6 + 3 * MAX_ASKS] = {ir->ptr, ir->ptr, ir->ptr, ir->i64, ir->i1};
+    int args = args_of(p), n = 5;
+    if (p->direct || p->window.is)
+        arg[n++] = ir->ptr;
+    for (int first = n; n < args; n++)
+        arg[n] = (n - first) % 3 == 0 ? ir->ptr : ir->i64;
     IrShared s;
-    if (!ir_shared_function(ir, name, ir->none, arg, con_tile_args(p), &s))
+    if (!ir_shared_function(ir, name, ir->none, arg, args, &s))
         return s.made;
     Lv fn = ir->fn;
     ir_use_target(ir, fn);
@@ -153,9 +237,14 @@ Lv con_tile(Ir *ir, const ConPlan *p, int rows, ConStrides by)
               .b = LLVMGetParam(fn, p->direct ? 5 : 1),
               .c = LLVMGetParam(fn, 2)};
     t.packed = p->pairs ? ir_vec(ir->i32, p->vl) : t.vec;
-    t.asks = con_streams(p);
-    if (t.asks)
-        t.stream = (ConStream){LLVMGetParam(fn, 5), LLVMGetParam(fn, 6), LLVMGetParam(fn, 7)};
+    unsigned from = p->direct || p->window.is ? 6 : 5;
+    for (int i = 0; i < MAX_ASKS; i++) {
+        if (p->ask[i].n == 0)
+            continue;
+        t.stream[i] = (ConStream){LLVMGetParam(fn, from), LLVMGetParam(fn, from + 1),
+                                  LLVMGetParam(fn, from + 2)};
+        from += 3;
+    }
     t.table = p->window.is ? LLVMGetParam(fn, 5) : LLVMConstNull(ir->ptr);
     for (int v = 0; p->direct && v < p->nv; v++)
         t.base[v] = ir_load(ir, ir->ptr, ir_off(ir, LLVMGetParam(fn, 1), v * 8), 8);

@@ -11,7 +11,7 @@ typedef struct Place {
     Lv row_from, row_to, col_from, col_to;     /* panels of the blocks */
     Lv table;                                  /* of a direct plan: con_stage_direct(); ... */
     Lv base;                                   /* of a window: con_window_base(), _table() */
-    ConStream stream;                          /* what the tile asks for */
+    ConStream ask[MAX_ASKS];                   /* what the tile asks for */
 } Place;
 
 static Lv equal(Con *c, Lv x, Lv y)
@@ -61,10 +61,18 @@ static void call_tile(Con *c, int rows, bool packed_b, Lv a, Lv b, Lv t, const P
         by.a_row = by.a_k = 0; /* the tile knows */
     }
     Lv fn = con_tile(c->ir, p, rows, by);
-    const ConStream *ask = &at->stream;
-    Lv more = con_streams(p) ? ask->at : at->table;
-    Lv arg[] = {a, b, t, con_steps_of(c, at->kn), at->resume, more, ask->step, ask->jump};
-    ir_call(c->ir, fn, arg, con_tile_args(p));
+    Lv arg[6 + 3 * MAX_ASKS] = {a, b, t, con_steps_of(c, at->kn), at->resume};
+    int n = 5;
+    if (p->direct || p->window.is)
+        arg[n++] = at->table;
+    for (int i = 0; i < MAX_ASKS; i++) {
+        if (p->ask[i].n == 0)
+            continue;
+        arg[n++] = at->ask[i].at;
+        arg[n++] = at->ask[i].step;
+        arg[n++] = at->ask[i].gap;
+    }
+    ir_call(c->ir, fn, arg, n);
 }
 
 /* The variant for this panel's height. */
@@ -185,40 +193,32 @@ static void pack_panel_of_rows(Con *c, Lv panel, const Place *at)
     con_pack(c, &p->rows, p->mr, row0, count, at->k0, at->kn, packed_rows(c, at, panel));
 }
 
-static ConStream choose(Con *c, Lv cond, const ConStream *x, const ConStream *y)
-{
-    LLVMBuilderRef b = c->ir->b;
-    return (ConStream){LLVMBuildSelect(b, cond, x->at, y->at, ""),
-                       LLVMBuildSelect(b, cond, x->step, y->step, ""),
-                       LLVMBuildSelect(b, cond, x->jump, y->jump, "")};
-}
-
 /* Rows of the first panel of columns are packed one tile ahead of being read; what comes after the
  * last panel of columns is the first one of the next block of k. */
-static void begin_stream(Con *c, Lv row_panel, Lv col_panel, Place *at)
+static void begin_asks(Con *c, Lv row_panel, Lv col_panel, Place *at)
 {
     Ir *ir = c->ir;
     const ConPlan *p = c->p;
-    Lv first = equal(c, col_panel, at->col_from), one = ir_int(ir, 1);
-    if (p->rows.streams) {
+    Lv one = ir_int(ir, 1);
+    if (p->ask[ASK_ROWS].n > 0) {
+        Lv first = equal(c, col_panel, at->col_from);
         IrIf f = ir_if(ir, first);
         pack_panel_of_rows(c, row_panel, at);
         ir_end_if(ir, &f);
+        ConStream rows = con_stream_rows(c, ir_add(ir, row_panel, one), at->k0);
+        at->ask[ASK_ROWS] = con_stream_if(c, first, &rows);
     }
-    ConStream rows, cols;
-    if (p->cols.streams) {
+    if (p->ask[ASK_COLS].n > 0) {
         Lv next = ir_add(ir, col_panel, one), more = con_less(c, next, at->col_to);
         Lv k = LLVMBuildSelect(ir->b, more, at->k0, ir_add(ir, at->k0, at->kn), "");
         next = LLVMBuildSelect(ir->b, more, next, at->col_from, "");
-        cols = con_stream_cols(c, next, k, LLVMBuildSub(ir->b, row_panel, at->row_from, ""));
+        Lv tile = LLVMBuildSub(ir->b, row_panel, at->row_from, "");
+        at->ask[ASK_COLS] = con_stream_cols(c, next, k, at->kn, tile);
     }
-    if (p->rows.streams) {
-        Lv next = ir_add(ir, row_panel, one), none = ir_int(ir, 0);
-        rows = con_stream_rows(c, next, at->k0);
-        ConStream nothing = {c->scratch, none, none};
-        at->stream = choose(c, first, &rows, p->cols.streams ? &cols : &nothing);
-    } else {
-        at->stream = cols;
+    for (int i = 0; i < MAX_OUT_ASKS && p->ask[ASK_OUT + i].n > 0; i++) {
+        Lv none, row0 = con_row_of(c, row_panel, &none), col0 = con_col_of(c, col_panel, &none);
+        ConStream out = con_stream_out(c, i, row0, col0);
+        at->ask[ASK_OUT + i] = con_stream_if(c, at->last, &out);
     }
 }
 
@@ -227,7 +227,7 @@ static void rows_of_tiles(Con *c, Range rows, Lv col_panel, Lv b, bool packed_b,
     IrLoop l = ir_loop(c->ir, rows.from, rows.to, 1, false);
     Place here = *where, *at = &here;
     if (con_streams(c->p))
-        begin_stream(c, l.i, col_panel, at);
+        begin_asks(c, l.i, col_panel, at);
     emit_tile(c, l.i, col_panel, b, packed_b, at);
     ir_loop_end(c->ir, &l);
 }
@@ -319,9 +319,9 @@ static void k_block(Con *c, Range rows, Range cols, const Place *where)
         count = ir_add(ir, LLVMBuildSub(ir->b, last, first, ""), count);
         at->base = con_window_base(c, first, count, at->k0, at->kn);
         at->table = con_window_table(c, at->k0);
-    } else if (p->rows.sliced && !p->rows.streams && p->n_k > 0) {
+    } else if (p->rows.sliced && p->n_k > 0) {
         con_pack_slices(c, &p->rows, rows.from, rows.to, at->k0, at->kn, scratch_at(c, p->a_at));
-    } else if (!p->rows.in_place && !p->rows.streams && p->n_k > 0) {
+    } else if (!p->rows.in_place && p->ask[ASK_ROWS].n == 0 && p->n_k > 0) {
         Range some = within(c, rows, con_row_panels_end(c));
         IrLoop l = ir_loop(ir, some.from, some.to, 1, p->row_reach != K_ALL);
         pack_panel_of_rows(c, l.i, at);

@@ -47,9 +47,10 @@ static void enum_attribute(Ir *ir, Lv fn, const char *name)
 
 Lt ir_type_of(Ir *ir, Lt result, const Lt *arg, int n)
 {
+    enum { MOST = 24 };
     (void)ir;
-    Lt copy[8];
-    assert(n <= 8);
+    Lt copy[MOST];
+    assert(n <= MOST);
     for (int i = 0; i < n; i++)
         copy[i] = arg[i];
     return LLVMFunctionType(result, copy, (unsigned)n, 0);
@@ -232,8 +233,8 @@ Lv ir_shuffle(Ir *ir, Lv x, Lv y, const int *lane, int n)
 
 Lv ir_call(Ir *ir, Lv fn, const Lv *arg, int n)
 {
-    Lv copy[12];
-    assert(n <= 12);
+    Lv copy[24];
+    assert(n <= 24);
     for (int i = 0; i < n; i++)
         copy[i] = arg[i];
     Lt type = LLVMGlobalGetValueType(fn);
