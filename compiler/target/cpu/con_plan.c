@@ -299,10 +299,34 @@ static int64_t fast_k(const ConPlan *p)
     return k->n < 2 ? 1 : k->extent[k->n - 1] * k->extent[k->n - 2];
 }
 
+/* Rows of a matrix that are packed lie a power of 2 or so apart, in few sets of the second cache:
+ * of 16 ways a quarter is theirs. */
+static int64_t most_in_sets(const ConPlan *p)
+{
+    enum { LINE = 64, WAYS = 16, LEAST = 192 };
+    const Side *s = &p->cols;
+    int64_t step = s->ks * s->es;
+    if (!s->plain || s->rs != 1 || step % LINE != 0)
+        return p->n_k;
+    int64_t sets = p->mach->l2_bytes / LINE / WAYS, same = step / LINE;
+    while (sets % 2 == 0 && same % 2 == 0) {
+        sets /= 2;
+        same /= 2;
+    }
+    int64_t most = sets * WAYS / 4;
+    return most > LEAST ? most : LEAST;
+}
+
 static void cut_k(ConPlan *p)
 {
+    enum { FEW_ROWS = 512 }; /* packing a panel is a large part of using it */
     bool room = p->n_rows <= 192 || p->mach->l2_bytes >= CON_LARGE_CACHE;
     int64_t most = room ? 1152 : 512, wanted = 384;
+    if (p->mach->l2_bytes >= CON_LARGE_CACHE && p->n_k > wanted && p->n_rows <= FEW_ROWS) {
+        int64_t in_sets = most_in_sets(p);
+        most = in_sets < most ? in_sets : most;
+        wanted = in_sets < wanted ? in_sets : wanted;
+    }
     if (p->pairs) { /* of half the bytes */
         most *= 2;
         wanted *= 2;
@@ -340,6 +364,8 @@ static double plan_cycles(ConPlan *p)
         cycles += 6 * k * (double)p->row_panels * larger(1, p->mr * p->es / 64.0);
     if (!p->rows.in_place)
         cycles += (double)p->n_rows * k * p->rows.pack_cycles;
+    if (p->mach->l2_bytes >= CON_LARGE_CACHE && con_is_far(p, &p->rows)) /* met all at once */
+        cycles += (double)p->n_rows * k * p->es / 64.0 * 6;
     if (p->window.is && !p->window.cols_once && p->n_rows > 1024) /* again for each block */
         cycles += (double)p->n_rows / 1024 * (double)p->n_cols * k * p->cols.pack_cycles;
     int64_t cols = p->cols.pack == PACK_K ? p->col_panels * p->nr : p->n_cols; /* padding, too */
