@@ -5,9 +5,11 @@
 #include "gradc.h"
 #include "rates.h"
 
+/* In pages that are as large as those of an object's block. */
 static void *aligned(int64_t bytes)
 {
-    void *p = aligned_alloc(64, (size_t)(bytes + 127) / 64 * 64);
+    enum { LARGE = 4 << 20 };
+    void *p = gradc_alloc(bytes + 64 < LARGE ? LARGE : bytes + 64, 64);
     if (p == NULL) {
         fprintf(stderr, "no memory for %lld bytes\n", (long long)bytes);
         exit(1);
@@ -17,11 +19,7 @@ static void *aligned(int64_t bytes)
 
 float *memory_filled(int64_t elems, unsigned seed)
 {
-    float *p = gradc_alloc(elems * 4 + 64, 64);
-    if (p == NULL) {
-        fprintf(stderr, "no memory for %lld elements\n", (long long)elems);
-        exit(1);
-    }
+    float *p = aligned(elems * 4);
     for (int64_t i = 0; i < elems; i++) {
         seed = seed * 1664525u + 1013904223u;
         p[i] = (float)((int)(seed >> 8) - (1 << 23)) * 0x1p-23f;
@@ -62,8 +60,8 @@ Runner runner_new(Rates *r, Kernel *k, void *const *buf)
 void runner_free(Runner *x)
 {
     for (int i = 0; i < x->n_own; i++)
-        free(x->buf[i]);
-    free(x->scratch);
+        gradc_free(x->buf[i]);
+    gradc_free(x->scratch);
     cpu_unload(x->loaded);
 }
 
