@@ -319,10 +319,13 @@ static int64_t most_in_sets(const ConPlan *p)
 
 static void cut_k(ConPlan *p)
 {
-    enum { FEW_ROWS = 512 }; /* packing a panel is a large part of using it */
+    enum { FEW_ROWS = 512, SHORT = 512 }; /* packing a panel is a large part of using it */
     bool room = p->n_rows <= 192 || p->mach->l2_bytes >= CON_LARGE_CACHE;
     int64_t most = room ? 1152 : 512, wanted = 384;
-    if (p->mach->l2_bytes >= CON_LARGE_CACHE && p->n_k > wanted && p->n_rows <= FEW_ROWS) {
+    bool large = p->mach->l2_bytes >= CON_LARGE_CACHE;
+    if (large && p->n_rows > FEW_ROWS && con_stores_sums(p)) /* sums rest where they will be */
+        most = SHORT;
+    if (large && p->n_k > wanted && p->n_rows <= FEW_ROWS) {
         int64_t in_sets = most_in_sets(p);
         most = in_sets < most ? in_sets : most;
         wanted = in_sets < wanted ? in_sets : wanted;
@@ -468,6 +471,12 @@ static void consider(ConPlan *best, ConPlan p, bool swap, int nv, bool direct)
 
 /* ---- blocks ------------------------------------------------------------------------- */
 
+/* No tile is ever in scratch. */
+static bool all_straight(const ConPlan *p)
+{
+    return p->straight && p->n_cols % p->nr == 0;
+}
+
 static void cut_blocks(ConPlan *p)
 {
     int64_t l2 = p->mach->l2_bytes / 2;
@@ -479,7 +488,7 @@ static void cut_blocks(ConPlan *p)
         p->mc = ceil_div(p->row_panels, ceil_div(p->row_panels, panels));
     }
     p->nc = p->col_panels;
-    if (p->chains || p->sums) {
+    if ((p->chains || p->sums) && !all_straight(p)) {
         int64_t panels = at_least_1(l2 / (p->mc * p->mr * p->nr * p->es));
         p->nc = ceil_div(p->col_panels, ceil_div(p->col_panels, panels));
     }
@@ -509,7 +518,7 @@ static void lay_out(ConPlan *p)
     at += stage_at(&p->rows, at);
     at += stage_at(&p->cols, at);
     p->t_at = at;
-    at += tile * (p->chains ? tiles : 1);
+    at += tile * (p->chains && !all_straight(p) ? tiles : 1);
     p->s_at = at;
     if (p->sums)
         at += tile * tiles;
@@ -544,6 +553,7 @@ void con_plan(ConPlan *p, const Kernel *k, const Machine *m, Arena *arena)
     assert(p->cycles >= 0);
     if (con_lanes_plan(p, arena))
         return;
+    con_straight_plan(p);
     cut_blocks(p);
     con_stream_plan(p);
     con_slices_plan(p);

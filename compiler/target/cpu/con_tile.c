@@ -10,6 +10,7 @@ typedef struct Tile {
     ConStrides by;
     Lt vec, packed; /* of sums; of a panel */
     Lv a, b, c;     /* direct: b is the table, ... */
+    Lv pitch;       /* of c's rows; NULL: they follow one another */
     Lv table;       /* of a window */
     ConStream stream[MAX_ASKS];
     Lv base[16]; /* ... and these are the vectors' addresses */
@@ -19,7 +20,9 @@ typedef struct Tile {
 static Lv c_at(Tile *t, int i, int v)
 {
     const ConPlan *p = t->p;
-    return ir_off(t->ir, t->c, ((int64_t)i * p->nr + v * p->vl) * p->es);
+    Lv row = t->pitch != NULL ? ir_at_byte(t->ir, t->c, ir_mul(t->ir, t->pitch, i))
+                              : ir_off(t->ir, t->c, (int64_t)i * p->nr * p->es);
+    return ir_off(t->ir, row, (int64_t)v * p->vl * p->es);
 }
 
 static void load_or_zero(Tile *t, Lv resume)
@@ -202,9 +205,9 @@ static const char *asks_name(Ir *ir, const ConPlan *p)
     return name;
 }
 
-static int args_of(const ConPlan *p)
+static int args_of(const ConPlan *p, ConStrides by)
 {
-    int n = p->direct || p->window.is ? 6 : 5;
+    int n = (p->direct || p->window.is ? 6 : 5) + by.c_apart;
     for (int s = 0; s < MAX_ASKS; s++)
         n += p->ask[s].n > 0 ? 3 : 0;
     return n;
@@ -213,14 +216,17 @@ static int args_of(const ConPlan *p)
 Lv con_tile(Ir *ir, const ConPlan *p, int rows, ConStrides by)
 {
     const char *cols = p->direct ? "direct" : by.apart ? "apart" : "b";
-    const char *name = arena_printf(ir->arena, "gradc.tile.%s.%dx%d.a%lld.%lld.%s%lld%s%s",
-                                    dtype_name(p->pairs ? BF16 : p->type), rows, p->nr,
-                                    (long long)by.a_row, (long long)by.a_k, cols, (long long)by.b_k,
-                                    window_name(ir, p, rows), asks_name(ir, p));
-    Lt arg[6 + 3 * MAX_ASKS] = {ir->ptr, ir->ptr, ir->ptr, ir->i64, ir->i1};
-    int args = args_of(p), n = 5;
+    const char *name =
+        arena_printf(ir->arena, "gradc.tile.%s.%dx%d.a%lld.%lld.%s%lld%s%s%s",
+                     dtype_name(p->pairs ? BF16 : p->type), rows, p->nr, (long long)by.a_row,
+                     (long long)by.a_k, cols, (long long)by.b_k, by.c_apart ? ".c" : "",
+                     window_name(ir, p, rows), asks_name(ir, p));
+    Lt arg[7 + 3 * MAX_ASKS] = {ir->ptr, ir->ptr, ir->ptr, ir->i64, ir->i1};
+    int args = args_of(p, by), n = 5;
     if (p->direct || p->window.is)
         arg[n++] = ir->ptr;
+    if (by.c_apart)
+        arg[n++] = ir->i64;
     for (int first = n; n < args; n++)
         arg[n] = (n - first) % 3 == 0 ? ir->ptr : ir->i64;
     IrShared s;
@@ -238,6 +244,7 @@ Lv con_tile(Ir *ir, const ConPlan *p, int rows, ConStrides by)
               .c = LLVMGetParam(fn, 2)};
     t.packed = p->pairs ? ir_vec(ir->i32, p->vl) : t.vec;
     unsigned from = p->direct || p->window.is ? 6 : 5;
+    t.pitch = by.c_apart ? LLVMGetParam(fn, from++) : NULL;
     for (int i = 0; i < MAX_ASKS; i++) {
         if (p->ask[i].n == 0)
             continue;

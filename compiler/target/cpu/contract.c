@@ -9,6 +9,7 @@ typedef struct Range {
 typedef struct Place {
     Lv k0, kn, resume, fold, first_leaf, last; /* i1: resume..last */
     Lv row_from, row_to, col_from, col_to;     /* panels of the blocks */
+    Lv pitch;                                  /* of rows of a straight tile, or NULL */
     Lv table;                                  /* of a direct plan: con_stage_direct(); ... */
     Lv base;                                   /* of a window: con_window_base(), _table() */
     ConStream ask[MAX_ASKS];                   /* what the tile asks for */
@@ -60,11 +61,14 @@ static void call_tile(Con *c, int rows, bool packed_b, Lv a, Lv b, Lv t, const P
         rows *= (int)p->window.inner;
         by.a_row = by.a_k = 0; /* the tile knows */
     }
+    by.c_apart = at->pitch != NULL;
     Lv fn = con_tile(c->ir, p, rows, by);
-    Lv arg[6 + 3 * MAX_ASKS] = {a, b, t, con_steps_of(c, at->kn), at->resume};
+    Lv arg[7 + 3 * MAX_ASKS] = {a, b, t, con_steps_of(c, at->kn), at->resume};
     int n = 5;
     if (p->direct || p->window.is)
         arg[n++] = at->table;
+    if (by.c_apart)
+        arg[n++] = at->pitch;
     for (int i = 0; i < MAX_ASKS; i++) {
         if (p->ask[i].n == 0)
             continue;
@@ -158,14 +162,22 @@ static void fold_leaf(Con *c, Lv s, Lv t, const Place *at)
     ir_end_if(ir, &f);
 }
 
-static void emit_tile(Con *c, Lv row_panel, Lv col_panel, Lv b, bool packed_b, const Place *at)
+/* Where the tile reads its rows. */
+static Lv rows_at(Con *c, Lv panel, Lv row0, const Place *at)
+{
+    ConPlan *p = c->p;
+    return p->window.is       ? con_window_at(c, at->base, row0)
+           : p->rows.in_place ? con_address(c, &p->rows, row0, at->k0)
+                              : packed_rows(c, at, panel);
+}
+
+/* By way of scratch. */
+static void emit_stored(Con *c, Lv row_panel, Lv col_panel, Lv b, bool packed_b, const Place *at)
 {
     Ir *ir = c->ir;
     ConPlan *p = c->p;
     Lv rows, cols, row0 = con_row_of(c, row_panel, &rows), col0 = con_col_of(c, col_panel, &cols);
-    Lv a = p->window.is       ? con_window_at(c, at->base, row0)
-           : p->rows.in_place ? con_address(c, &p->rows, row0, at->k0)
-                              : packed_rows(c, at, row_panel);
+    Lv a = rows_at(c, row_panel, row0, at);
     Lv t = tile_at(c, p->t_at, p->chains, at, row_panel, col_panel);
     if (p->ahead)
         con_out_ahead(c, row0, rows, col0, cols);
@@ -184,6 +196,29 @@ static void emit_tile(Con *c, Lv row_panel, Lv col_panel, Lv b, bool packed_b, c
         ir_end_if(ir, &f);
 }
 
+static void emit_tile(Con *c, Lv row_panel, Lv col_panel, Lv b, bool packed_b, const Place *at)
+{
+    Ir *ir = c->ir;
+    const ConPlan *p = c->p;
+    bool all = p->n_cols % p->nr == 0;
+    if (!p->straight) {
+        emit_stored(c, row_panel, col_panel, b, packed_b, at);
+        return;
+    }
+    Place here = *at;
+    Lv rows, cols, row0 = con_row_of(c, row_panel, &rows), col0 = con_col_of(c, col_panel, &cols);
+    IrIf f = {NULL, NULL};
+    if (!all)
+        f = ir_if(ir, equal(c, cols, ir_int(ir, p->nr)));
+    Lv to = con_straight_at(c, row0, col0, &here.pitch);
+    sum_tile(c, packed_b, row_panel, col_panel, rows_at(c, row_panel, row0, at), b, to, &here);
+    if (!all) {
+        ir_else(ir, &f);
+        emit_stored(c, row_panel, col_panel, b, packed_b, at);
+        ir_end_if(ir, &f);
+    }
+}
+
 /* ---- blocks ------------------------------------------------------------------------ */
 
 static void pack_panel_of_rows(Con *c, Lv panel, const Place *at)
@@ -191,6 +226,24 @@ static void pack_panel_of_rows(Con *c, Lv panel, const Place *at)
     ConPlan *p = c->p;
     Lv count, row0 = con_row_of(c, panel, &count);
     con_pack(c, &p->rows, p->mr, row0, count, at->k0, at->kn, packed_rows(c, at, panel));
+}
+
+/* A straight tile begins with what it has stored before, so the one before asks for that. */
+static void begin_out_asks(Con *c, Lv row_panel, Lv col_panel, Place *at)
+{
+    Ir *ir = c->ir;
+    const ConPlan *p = c->p;
+    Lv none, row = row_panel, col = col_panel, one = ir_int(ir, 1);
+    if (p->straight && p->chains) {
+        row = ir_add(ir, row, one);
+        Lv more = con_less(c, row, at->row_to);
+        col = LLVMBuildSelect(ir->b, more, col, ir_add(ir, col, one), "");
+        row = LLVMBuildSelect(ir->b, more, row, at->row_from, "");
+    }
+    for (int i = 0; i < MAX_OUT_ASKS && p->ask[ASK_OUT + i].n > 0; i++) {
+        ConStream out = con_stream_out(c, i, con_row_of(c, row, &none), con_col_of(c, col, &none));
+        at->ask[ASK_OUT + i] = p->straight ? out : con_stream_if(c, at->last, &out);
+    }
 }
 
 /* Rows of the first panel of columns are packed one tile ahead of being read; what comes after the
@@ -215,11 +268,7 @@ static void begin_asks(Con *c, Lv row_panel, Lv col_panel, Place *at)
         Lv tile = LLVMBuildSub(ir->b, row_panel, at->row_from, "");
         at->ask[ASK_COLS] = con_stream_cols(c, next, k, at->kn, tile);
     }
-    for (int i = 0; i < MAX_OUT_ASKS && p->ask[ASK_OUT + i].n > 0; i++) {
-        Lv none, row0 = con_row_of(c, row_panel, &none), col0 = con_col_of(c, col_panel, &none);
-        ConStream out = con_stream_out(c, i, row0, col0);
-        at->ask[ASK_OUT + i] = con_stream_if(c, at->last, &out);
-    }
+    begin_out_asks(c, row_panel, col_panel, at);
 }
 
 static void rows_of_tiles(Con *c, Range rows, Lv col_panel, Lv b, bool packed_b, const Place *where)

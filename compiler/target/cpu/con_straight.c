@@ -1,0 +1,67 @@
+/* Where an epilogue does no more than store sums, each row of a tile side by side, whole tiles are
+ * summed right there: there is no way by scratch, and between blocks of k the sums rest where they
+ * will be. Nothing else reads or writes those elements meanwhile: an output that shares memory
+ * shares it with what its own epilogue reads. */
+#include "con.h"
+
+static const KAccess *only_store(const ConPlan *p)
+{
+    const Kernel *k = p->k;
+    const KAccess *store = NULL;
+    for (Val v = k->con.e_from; v < k->con.e_to; v++) {
+        const KInst *i = &k->inst.at[v];
+        if (i->op == KI_SUM)
+            continue;
+        if (i->op != KI_STORE || store != NULL || k->inst.at[i->a].op != KI_SUM)
+            return NULL;
+        store = &k->access.at[i->aux];
+    }
+    return store;
+}
+
+/* Its place is known before the sum. */
+static bool by_indices(const ConPlan *p, const KAccess *a)
+{
+    for (int t = 0; t < a->at.n; t++)
+        if (p->k->inst.at[a->at.t[t].v].op != KI_DIM)
+            return false;
+    return a->n_bounds == 0;
+}
+
+static int64_t pitch_of(const ConPlan *p, const KAccess *a)
+{
+    return p->out_rows.lane != 0 ? con_coef(&a->at, p->out_rows.lane) * p->es : 0;
+}
+
+bool con_stores_sums(const ConPlan *p)
+{
+    const KAccess *a = only_store(p);
+    return a != NULL && by_indices(p, a);
+}
+
+void con_straight_plan(ConPlan *p)
+{
+    const KAccess *a = only_store(p);
+    bool whole = p->row_reach == K_ALL && p->col_reach == K_ALL && p->k_reach == K_ALL;
+    bool tiles = !p->direct && !p->window.is && !p->turned && !p->sums && !p->pairs;
+    if (!con_stores_sums(p) || !whole || !tiles || p->n_k == 0)
+        return;
+    const Walk *r = &p->out_rows, *c = &p->out_cols;
+    p->straight = p->k->buf.at[a->buf].dtype == p->type && c->lane != 0 && c->run == c->total &&
+                  con_coef(&a->at, c->lane) == 1 && r->run == r->total && p->n_cols >= p->nr;
+}
+
+Lv con_straight_at(Con *c, Lv row0, Lv col0, Lv *pitch)
+{
+    Ir *ir = c->ir;
+    const ConPlan *p = c->p;
+    const KAccess *a = only_store(p);
+    Lv digit[K_MAX_DIMS];
+    gen_scalar(&c->g);
+    walk_decode(&p->out_rows, ir, row0, digit);
+    walk_set(&p->out_rows, &c->g, digit);
+    walk_decode(&p->out_cols, ir, col0, digit);
+    walk_set(&p->out_cols, &c->g, digit);
+    *pitch = ir_int(ir, pitch_of(p, a));
+    return ir_at_byte(ir, c->g.buf[a->buf], ir_mul(ir, gen_affine(&c->g, &a->at), p->es));
+}
