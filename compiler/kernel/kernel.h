@@ -267,6 +267,11 @@ Kernel *kernel_join(Arena *arena, Kernel *k);
  * before the loops in it; k itself where there is nothing of the kind (hoist.c). */
 Kernel *kernel_hoist(Arena *arena, Kernel *k);
 
+/* A copy in which loop or DIM v, which goes all the way, is two: v of extent / inner, and v + 1, of
+ * `inner`, in it. NULL where it can't be (split.c): an extent that is no multiple, a RED loop whose
+ * elements would change lanes, too many terms or DIMs. */
+Kernel *kernel_split(Arena *arena, const Kernel *k, Val v, int64_t inner);
+
 typedef struct KCost {
     double flops;                     /* adds, muls, divs, sqrts: 1; fma: 2; math: as expanded */
     double bytes_read, bytes_written; /* distinct elements of each buffer touched, not LOCAL */
