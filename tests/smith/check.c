@@ -462,6 +462,9 @@ static bool compiled(Bench *b, const char *text, BudgetAsked budget, Form form, 
     if (has_bf16_dots() && strstr(text, "precision bf16") != NULL && strlen(text) % 4 != 0)
         o.target.cpu = "znver4"; /* another class of numerics, on any host that has them */
     o.target.flush = flushes(b->seed);
+    static const int32_t width[] = {0, 1, 3, 0}; /* the last one: as wide as tiles are here */
+    o.target.panels_from = b->seed % 4 != 0;
+    o.target.panel_width = width[b->seed % 4];
     bool ok = compile(&b->cx, source, &o, &b->out) && b->cx.n_errors == 0;
     if (ok)
         b->loaded = cpu_load(&b->cx, &b->out.object, b->out.program->name);
@@ -600,6 +603,15 @@ static bool run_forms(Bench *b, const char *text)
     return !b->has_slices || run_form(b, text, (Form){.slices = slices}, &b->v->slices);
 }
 
+/* A parameter that the caller can't find row by row. */
+static bool has_panels(const gradc_model *m)
+{
+    for (int32_t i = 0; i < m->n_tensors; i++)
+        if (m->tensors[i].role == GRADC_PARAM && m->tensors[i].offset < 0)
+            return true;
+    return false;
+}
+
 int64_t chunk_from(uint64_t seed)
 {
     return seed % 2 == 0 ? 32 : 0;
@@ -622,6 +634,7 @@ void check_model(const char *text, uint64_t seed, bool loud, Verdict *v)
         run_within(b, text);
     if (seed % 8 == 1 || seed % 8 == 2) /* one of each two in chunks */
         run_light(b, text);
+    v->panels += has_panels(b->m);
     v->chunked += b->chunk_from > 0 && lean_scans(b->out.graph[ENTRY_GRAD]) > 0;
     if (v->fault == FAULT_NONE)
         run_forms(b, text);

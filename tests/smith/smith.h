@@ -13,7 +13,8 @@
  * chunks run in random order, and so do, of one model in four, the object within a byte
  * budget, of those with scans, the objects whose scans are cut into runs, and keep the last of
  * their steps, and of those with attention, the object that computes it in slices; a step that
- * meets NaN changes nothing; one model in eight flushes denormals, and its inputs have some; plans
+ * meets NaN changes nothing; one model in eight flushes denormals, and its inputs have some; of
+ * three in four, parameters lie in panels of a column, of 3 or of a tile's where they can; plans
  * replay; gradients agree with forward mode and with central differences (derive.c), and a step
  * with what its ops are defined to give (step.c).
  *
@@ -68,6 +69,7 @@ typedef struct Verdict {
     int32_t slices;         /* with wide values that are computed in slices */
     int32_t light;          /* with elementwise values that are computed again */
     int32_t chunked;        /* that are in row chunks from the start */
+    int32_t panels;         /* with parameters in panels */
     int32_t
         ties; /* steps that are off their definition where an argmax, or all, is up to rounding */
     double worst_forward, worst_quotient;

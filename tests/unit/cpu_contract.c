@@ -1,6 +1,7 @@
 /* Contractions: the object's bits are the exact interpreter's. */
 #include "cpu/check.h"
 #include "cpu/contractions.h"
+#include "target/cpu/panels.h"
 
 static Arena arena;
 
@@ -36,6 +37,41 @@ START_TEST(streams)
 #if defined(__x86_64__)
     if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"))
         check_all("x86-64-v3", add_streams);
+#endif
+}
+END_TEST
+
+/* Matrices in panels, as columns and as what is stored: of as many columns as a tile has or others,
+ * read along them and across, from near and far memory. */
+static void add_panels(Arena *arena, Kernels *s)
+{
+    static const Matmul of[] = {
+        {1, 17, 64, 96, 0, 0},      {1, 90, 1024, 608, 0, 0},
+        {1, 61, 96, 64, 0, 40},     {1, 17, 64, 96, TRANSPOSE_B, 0},
+        {1, 37, 640, 832, 0, 0},    {1, 130, 640, 832, TRANSPOSE_B | EPILOGUE, 0},
+        {3, 33, 64, 64, 0, 0},      {1, 101, 768, 800, TRANSPOSE_A | TRANSPOSE_B, 0},
+        {1, 700, 96, 480, 0, 0},    {1, 523, 672, 480, TRANSPOSE_A, 0},
+        {1, 1, 128, 128, 0, 0},     {1, 1, 128, 128, TRANSPOSE_B, 0},
+        {1, 59, 256, 1536, 0, 512}, {1, 300, 64, 1600, TRANSPOSE_B, 0},
+    };
+    for (size_t i = 0; i < sizeof of / sizeof *of; i++)
+        for (int64_t width = 16; width <= 32; width *= 2) {
+            const Matmul *x = &of[i];
+            bool turned = (x->form & TRANSPOSE_B) != 0;
+            const Panels b = {turned ? x->n : x->k, turned ? x->k : x->n, width};
+            const Panels where[] = {{x->m, x->n, width}, {0}, b, {0}};
+            const Kernel *k = panels_kernel(arena, make_matmul(arena, F32, x), where);
+            ck_assert(k != NULL);
+            add_kernel(arena, s, (Kernel *)k);
+        }
+}
+
+START_TEST(panels)
+{
+    check_all("native", add_panels);
+#if defined(__x86_64__)
+    if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"))
+        check_all("x86-64-v3", add_panels);
 #endif
 }
 END_TEST
@@ -148,6 +184,7 @@ Suite *suite_cpu_contract(void)
     tcase_add_test(t, sweep);
     tcase_add_test(t, blocked);
     tcase_add_test(t, streams);
+    tcase_add_test(t, panels);
     tcase_add_test(t, convolutions);
     tcase_add_test(t, staged);
     tcase_add_test(t, lines);

@@ -84,6 +84,10 @@ typedef struct Side {
     bool plain;   /* ... and in both flat indices: element at base + r*rs + k*ks */
     int32_t access;
     int64_t rs, ks;
+    /* A matrix in panels (panels.h): a flat free index (k) moves by rs (ks) within so many, from
+     * one panel to the next by the jump; by the other one, rows of panels follow one another. 0: it
+     * is none. */
+    int64_t panel, jump, k_panel, k_jump;
     int es;      /* bytes of an element where it lies */
     bool is_row; /* what has no partner is paired with -0, of columns with +0 */
     bool in_place;

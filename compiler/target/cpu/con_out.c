@@ -94,7 +94,7 @@ static void emit_group(Con *c, const Out *of, Lv cols)
     Lv count = ir_min(ir, rest, width), digit[K_MAX_DIMS];
     walk_decode(w, ir, first, digit);
     IrIf run = {NULL, NULL}, full;
-    bool broken = p->direct ? w->run % p->line != 0 : w->run != w->total;
+    bool broken = p->direct ? w->run % p->line != 0 : w->run != w->total && w->run % o->width != 0;
     if (broken) {
         Lv end = ir_add(ir, digit[w->n - 1], count);
         run = ir_if(ir, LLVMBuildICmp(ir->b, LLVMIntSLE, end, ir_int(ir, w->run), ""));

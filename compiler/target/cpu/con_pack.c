@@ -428,6 +428,15 @@ void con_pack(Con *c, Side *s, int width, Lv r0, Lv count, Lv k0, Lv kn, Lv dst)
     }
 }
 
+static Lv along(Ir *ir, Lv i, int64_t step, int64_t panel, int64_t jump)
+{
+    if (panel == 0)
+        return ir_mul(ir, i, step);
+    Lv n = ir_int(ir, panel), in_it = LLVMBuildURem(ir->b, i, n, "");
+    Lv before = LLVMBuildUDiv(ir->b, i, n, "");
+    return ir_add(ir, ir_mul(ir, before, jump), ir_mul(ir, in_it, step));
+}
+
 Lv con_address(Con *c, Side *s, Lv r, Lv k)
 {
     Ir *ir = c->ir;
@@ -439,7 +448,7 @@ Lv con_address(Con *c, Side *s, Lv r, Lv k)
     walk_set(&s->k, &c->g, zero);
     const KAccess *a = &c->g.k->access.at[s->access];
     Lv at = gen_affine(&c->g, &a->at);
-    Lv along_k = ir_mul(ir, k, s->ks), step = ir_add(ir, ir_mul(ir, r, s->rs), along_k);
-    at = ir_add(ir, at, step);
+    at = ir_add(ir, at, along(ir, r, s->rs, s->panel, s->jump));
+    at = ir_add(ir, at, along(ir, k, s->ks, s->k_panel, s->k_jump));
     return ir_at_byte(ir, c->g.buf[a->buf], ir_mul(ir, at, s->es));
 }

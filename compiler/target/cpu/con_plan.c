@@ -83,6 +83,19 @@ static bool indirect(const Kernel *k, const KAff *x)
     return false;
 }
 
+/* Runs of few whole lines that are all as far from the next one. */
+static bool is_panels(const Side *s, const Walk *w, const KAff *at, int64_t *jump)
+{
+    enum { LINE = 64, MOST = 4 * LINE };
+    if (w->n < 2 || w->run * s->es % LINE != 0 || w->run * s->es > MOST)
+        return false;
+    *jump = con_coef(at, w->dim[w->n - 2]);
+    for (int i = w->n - 2; i > 0; i--)
+        if (con_coef(at, w->dim[i - 1]) != con_coef(at, w->dim[i]) * w->extent[i])
+            return false;
+    return true;
+}
+
 static void find_plain(const Kernel *k, Side *s)
 {
     const KInst *i = &k->inst.at[s->value];
@@ -92,10 +105,17 @@ static void find_plain(const Kernel *k, Side *s)
         return;
     const KAccess *a = &k->access.at[i->aux];
     s->regular = !indirect(k, &a->at) && within_bounds(k, a);
-    s->plain = s->regular && s->free.run == s->free.total && s->k.run == s->k.total;
+    bool all_free = s->free.run == s->free.total, all_k = s->k.run == s->k.total;
+    s->plain = s->regular && all_free && all_k;
     s->access = i->aux;
     s->rs = s->free.lane != 0 ? con_coef(&a->at, s->free.lane) : 0;
     s->ks = s->k.lane != 0 ? con_coef(&a->at, s->k.lane) : 0;
+    if (s->regular && all_k && s->rs == 1 && s->ks == s->free.run &&
+        is_panels(s, &s->free, &a->at, &s->jump))
+        s->panel = s->free.run;
+    if (s->regular && all_free && s->ks == 1 && s->rs == s->k.run &&
+        is_panels(s, &s->k, &a->at, &s->k_jump))
+        s->k_panel = s->k.run;
 }
 
 double con_vector_cycles(const ConPlan *p, const Side *s, Val lane)
@@ -272,6 +292,7 @@ static void choose_in_place(ConPlan *p)
     bool often = p->row_panels > 2 || con_wide_steps(p, c);
     bool fits = p->n_k * p->nr * c->es <= p->mach->l1_bytes;
     c->in_place = c->plain && c->rs == 1 && p->n_cols >= p->nr && !(often && (aliased || !fits));
+    c->in_place = c->in_place || (c->panel > 0 && c->panel == p->nr);
     int64_t walked = p->n_rows * p->n_k * r->es;
     bool far = r->ks != 1 && r->ks * r->es >= 4096 && p->n_k > 64;
     /* Each tile of a panel of columns walks through as many pages; a processor looks up some 64
@@ -317,6 +338,11 @@ static int64_t most_in_sets(const ConPlan *p)
     return most > LEAST ? most : LEAST;
 }
 
+static int64_t larger_of(int64_t x, int64_t y)
+{
+    return at_least_1(x > y ? x : y);
+}
+
 static void cut_k(ConPlan *p)
 {
     enum { FEW_ROWS = 512, SHORT = 512 }; /* packing a panel is a large part of using it */
@@ -347,6 +373,8 @@ static void cut_k(ConPlan *p)
     }
     if (p->pairs)
         p->kc = align_up(p->kc, 2);
+    if (p->kc < p->leaf)
+        p->kc = align_up(p->kc, larger_of(p->rows.k_panel, p->cols.k_panel));
     p->chains = p->kc < p->leaf;
     p->kc = at_least_1(p->kc); /* sums over nothing have blocks too */
 }

@@ -47,8 +47,9 @@ void con_straight_plan(ConPlan *p)
     if (!con_stores_sums(p) || !whole || !tiles || p->n_k == 0)
         return;
     const Walk *r = &p->out_rows, *c = &p->out_cols;
-    p->straight = p->k->buf.at[a->buf].dtype == p->type && c->lane != 0 && c->run == c->total &&
-                  con_coef(&a->at, c->lane) == 1 && r->run == r->total && p->n_cols >= p->nr;
+    p->straight = p->k->buf.at[a->buf].dtype == p->type && c->lane != 0 &&
+                  (c->run == c->total || c->run == p->nr) && con_coef(&a->at, c->lane) == 1 &&
+                  r->run == r->total && p->n_cols >= p->nr;
 }
 
 Lv con_straight_at(Con *c, Lv row0, Lv col0, Lv *pitch)

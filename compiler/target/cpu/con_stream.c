@@ -8,11 +8,16 @@
 
 enum { LINE = 64, FEW = 4 }; /* tiles of a panel, in which there is no time */
 
+static bool is_large(const ConPlan *p, const Side *s)
+{
+    int64_t n = s == &p->rows ? p->n_rows : p->n_cols;
+    return p->n_k > 64 && n * p->n_k * p->es > p->mach->l2_bytes / 2;
+}
+
 bool con_is_far(const ConPlan *p, const Side *s)
 {
-    bool packed = s->plain && !s->in_place && (s->pack == PACK_ROW || s->pack == PACK_K);
-    int64_t n = s == &p->rows ? p->n_rows : p->n_cols;
-    return packed && p->n_k > 64 && n * p->n_k * p->es > p->mach->l2_bytes / 2;
+    bool regular = (s->plain || s->k_panel > 0) && !s->in_place;
+    return regular && (s->pack == PACK_ROW || s->pack == PACK_K) && is_large(p, s);
 }
 
 static int64_t lines_of(int64_t bytes)
@@ -20,23 +25,44 @@ static int64_t lines_of(int64_t bytes)
     return (bytes + LINE - 1) / LINE;
 }
 
+/* Of panels along k (panels.h): what is packed of one lies in one piece. So many tiles share a
+ * piece out, and each asks for so many lines of it. 0: there are too few tiles. */
+static int64_t tiles_of_piece(const ConPlan *p)
+{
+    int64_t pieces = (p->kc + p->cols.k_panel - 1) / p->cols.k_panel;
+    return p->mc / pieces;
+}
+
+static int64_t piece_lines(const ConPlan *p)
+{
+    int64_t lines = p->nr * lines_of(p->cols.k_panel * p->es), n = tiles_of_piece(p);
+    return (lines + n - 1) / n;
+}
+
 /* Along k, columns are shared out to tiles, and a line of each has ASK_STEPS of k; across, steps of
  * k are. */
 static void plan_cols(ConPlan *p)
 {
     const Side *s = &p->cols;
-    if (p->mc < FEW || p->col_reach != K_ALL || p->col_panels < 2 || !con_is_far(p, s))
+    bool far = con_is_far(p, s) || (s->in_place && s->panel > 0 && is_large(p, s));
+    if (p->mc < FEW || p->col_reach != K_ALL || p->col_panels < 2 || !far)
         return;
     int times = p->mc >= 16 ? 1 : p->mc >= 8 ? 2 : 4;
+    if (!s->in_place && s->k_panel > 0) {
+        int64_t asks = p->kc / ASK_STEPS;
+        if (tiles_of_piece(p) > 0 && asks > 0)
+            p->ask[ASK_COLS] = (Ask){(int)((piece_lines(p) + asks - 1) / asks), 1, CACHE_2, false};
+        return;
+    }
     Ask along_k = {(int)((p->nr + p->mc - 1) / p->mc), 1, CACHE_2, false};
     Ask across = {(int)lines_of(p->nr * p->es), times, CACHE_2, false};
-    p->ask[ASK_COLS] = s->pack == PACK_K ? along_k : across;
+    p->ask[ASK_COLS] = s->pack == PACK_K && !s->in_place ? along_k : across;
 }
 
 static void plan_rows(ConPlan *p)
 {
     const Side *s = &p->rows;
-    if (p->mc < FEW || p->row_reach != K_ALL || !con_is_far(p, s))
+    if (p->mc < FEW || p->row_reach != K_ALL || !s->plain || !con_is_far(p, s))
         return;
     /* Where slices of all panels have room, they read longer pieces (con_slices.c): GPT-2's logits
      * in reverse 150 GFLOP/s, not 135, on Granite Rapids; on Zen 5 this takes 3 % less time. */
@@ -87,7 +113,15 @@ ConStream con_stream_cols(Con *c, Lv panel, Lv k0, Lv kn, Lv tile)
     Side *s = &p->cols;
     const Ask *ask = &p->ask[ASK_COLS];
     Lv col = ir_mul(ir, panel, p->nr);
-    if (s->pack == PACK_K) {
+    if (!s->in_place && s->k_panel > 0) {
+        Lv tiles = ir_int(ir, tiles_of_piece(p)), part = LLVMBuildURem(ir->b, tile, tiles, "");
+        Lv k = ir_mul(ir, LLVMBuildUDiv(ir->b, tile, tiles, ""), s->k_panel);
+        Lv at = ir_at_byte(ir, con_address(c, s, col, ir_add(ir, k0, k)),
+                           ir_mul(ir, part, piece_lines(p) * LINE));
+        ConStream x = {at, ir_int(ir, (int64_t)ask->n * LINE), ir_int(ir, LINE)};
+        return con_stream_if(c, con_less(c, k, kn), &x);
+    }
+    if (s->pack == PACK_K && !s->in_place) {
         Lv from = ir_mul(ir, tile, ask->n);
         ConStream x = {con_address(c, s, ir_add(ir, col, from), k0), ir_int(ir, ASK_STEPS * p->es),
                        ir_int(ir, s->rs * p->es)};

@@ -297,11 +297,13 @@ static bool cpu_emit(Ctx *cx, const Program *p, const TargetOptions *o, Arena *a
                      ObjectFile *out)
 {
     object_start();
-    *out = (ObjectFile){.n_kernels = p->kernel.n};
+    *out = (ObjectFile){0};
     const Machine *mach = machine_find(cx, o, arena);
     if (mach == NULL)
         return false;
-    Model m = {.cx = cx, .p = p, .o = o, .arena = arena, .out = out};
+    Model m = {.cx = cx, .o = o, .arena = arena, .out = out};
+    m.p = panels_program(mach, o, p, arena, &m.panels);
+    out->n_kernels = m.p->kernel.n;
     m.name = name_identifier(arena, p->name);
     out->cpu = arena_printf(arena, "cpu:%s", mach->cpu);
     find_all_origins(&m);

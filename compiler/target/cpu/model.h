@@ -4,12 +4,14 @@
 
 #include "../facts.h"
 #include "object.h"
+#include "panels.h"
 #include "support.h"
 
 typedef struct Model {
     Ctx *cx;
     Ir ir;
-    const Program *p;
+    const Program *p;     /* with matrices in panels: */
+    const Panels *panels; /* by buffer */
     const TargetOptions *o;
     Arena *arena;
     ObjectFile *out;

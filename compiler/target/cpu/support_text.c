@@ -7,12 +7,13 @@
  *          is not for calls of fewer rows: none of it is read that is missing
  *   %Out   name, offset, bytes, 1 if the entry gives it
  *   %Cell  name, offset, bytes, dtype, 1 for a scalar that set() may change, 1 if valid
- *          after grad() only
+ *          after grad() only; of matrices in panels (panels.h) rows, panels and
+ *          bytes of a row of one, else 0
  *   %Sus   name, offset, elements, bytes of an element, mask of its exponent */
 const char support_text[] =
     "%In = type { ptr, i64, i64, i64, i64, i64, i64, i64 }\n"
     "%Out = type { ptr, i64, i64, i64 }\n"
-    "%Cell = type { ptr, i64, i64, i64, i64, i64 }\n"
+    "%Cell = type { ptr, i64, i64, i64, i64, i64, i64, i64, i64 }\n"
     "%Sus = type { ptr, i64, i64, i64, i64 }\n"
     "attributes #1 = { nounwind \"" SUPPORT_QUICK "\" }\n"
     "%Job = type { ptr, ptr, ptr, i64, i64 }\n"

@@ -73,7 +73,8 @@ static Lv tensor_row(Model *m, const Tensor *t)
     put_shape(&f, b->rank, b->shape);
     put64(&f, b->elems);
     put64(&f, b->elems * dtype_bytes(b->dtype));
-    put64(&f, fact_live(m->p, t->buffer) ? b->offset : -1);
+    bool row_major = m->panels[t->buffer].width == 0;
+    put64(&f, fact_live(m->p, t->buffer) && row_major ? b->offset : -1);
     put64(&f, t->of >= 0 ? t->of : t->of_input);
     put64(&f, 0);
     put64(&f, 0);
@@ -149,6 +150,10 @@ static Lv cells(Model *m)
         put64(&f, b->dtype);
         put64(&f, t->role == ROLE_SCALAR && b->elems == 1);
         put64(&f, !fact_live(p, t->buffer));
+        const Panels *x = &m->panels[t->buffer];
+        put64(&f, x->rows);
+        put64(&f, x->width > 0 ? x->cols / x->width : 0);
+        put64(&f, x->width * dtype_bytes(b->dtype));
         row[i] = finish(&f);
     }
     return model_array(m, row, p->tensor.n, "gradc.cells");
