@@ -256,6 +256,28 @@ static inline Kernel *pairs(Arena *arena, DType t, int64_t m, int64_t n)
     return k;
 }
 
+/* Sums down columns of two matrices, half of the columns of each, and of their products with a
+ * number of each row. */
+static inline Kernel *joined_columns(Arena *arena, int64_t m, int64_t n)
+{
+    Kernel *k = kernel_new(arena, K_LOOP, "joined_columns");
+    int y = k_buf(k, F32, n, K_OUT), a = k_buf(k, F32, m * (n / 2), K_IN);
+    int b = k_buf(k, F32, m * (n - n / 2), K_IN), c = k_buf(k, F32, m, K_IN);
+    Val i = k_par(k, n), acc = k_acc(k, F32, KI_ADD), j = k_seq(k, m);
+    KBound left = {k_aff_val(i, 1), 0, n / 2}, right = {k_aff_val(i, 1), n / 2, n};
+    Val x = k_load_bounded(k, a, at2(j, n / 2, i, 1), &left, 1, 0);
+    KAff at = k_aff_offset(at2(j, n - n / 2, i, 1), -(n / 2));
+    Val z = k_load_bounded(k, b, at, &right, 1, 0);
+    Val first = k_binary(k, KI_LT, k_index(k, I32, k_aff_val(i, 1)), k_const_int(k, I32, n / 2));
+    Val v = k_select(k, first, x, z);
+    k_into(k, acc, k_binary(k, KI_MUL, v, k_load(k, c, k_aff_val(j, 1))));
+    k_end(k, j);
+    k_store(k, y, k_aff_val(i, 1), k_fold(k, acc));
+    k_end(k, i);
+    k_finish(k);
+    return k;
+}
+
 static inline void add_shapes(Arena *arena, Kernels *s)
 {
     static const int64_t size[] = {1, 2, 7, 8, 15, 16, 17, 33, 100};
@@ -284,6 +306,13 @@ static inline void add_shapes(Arena *arena, Kernels *s)
     /* items that take long, in small blocks of the target cuda */
     add_kernel(arena, s, column_sums(arena, F32, 300, 600, false, KI_ADD));
     add_kernel(arena, s, column_sums(arena, F32, 5000, 5, true, KI_ADD));
+    /* as wide as several vectors */
+    static const int64_t wide[] = {64, 96, 128, 320, 64 * 7 + 16};
+    for (int i = 0; i < 5; i++) {
+        add_kernel(arena, s, column_sums(arena, F32, 37, wide[i], false, KI_ADD));
+        add_kernel(arena, s, column_sums(arena, F32, 37, wide[i], false, KI_MAX));
+        add_kernel(arena, s, joined_columns(arena, 21, wide[i]));
+    }
 }
 
 static inline void add_types(Arena *arena, Kernels *s)

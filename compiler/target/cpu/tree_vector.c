@@ -223,6 +223,50 @@ static double vector_cost(const Cost *c, const Node *loop, int64_t extent, int w
     return cycles;
 }
 
+/* ---- columns ------------------------------------------------------------------------ */
+
+/* What walks down columns of memory, line after line. */
+typedef struct Down {
+    const Tree *t;
+    Val lane;
+    int seq, work; /* loops down, instructions */
+    bool plain;    /* lanes lie side by side, in f32, and nothing else is a loop */
+} Down;
+
+static void look_down(Down *d, const Node *in)
+{
+    const Kernel *k = d->t->k;
+    for (const Node *n = in->first; n != NULL; n = n->next) {
+        const KInst *i = &k->inst.at[n->v];
+        if (n->loop) {
+            d->seq += i->op == KI_SEQ && i->imm.i > 4;
+            d->plain = d->plain && i->op == KI_SEQ;
+            look_down(d, n);
+            continue;
+        }
+        d->work++;
+        if (i->op != KI_LOAD && i->op != KI_STORE)
+            continue;
+        const KAccess *a = &k->access.at[i->aux];
+        int64_t c = coef_of(&a->at, d->lane);
+        d->plain = d->plain && i->dtype == F32 && k->buf.at[a->buf].mode != K_LOCAL &&
+                   (c == 0 || c == 1) && !irregular(d->t, &a->at, d->lane);
+    }
+}
+
+/* Sums down columns of a matrix meet a page of memory in each line: they take more of the line, as
+ * many vectors as a short body has registers for. */
+static int width_down(const Tree *t, const Machine *m, const Node *loop, int width)
+{
+    enum { VECTORS = 4, SHORT_BODY = 24 };
+    int wide = VECTORS * m->vec_bytes / dtype_bytes(F32);
+    const KInst *i = &t->k->inst.at[loop->v];
+    Down d = {.t = t, .lane = loop->v, .plain = i->op == KI_PAR && i->reach == K_ALL};
+    look_down(&d, loop);
+    bool pays = d.plain && d.seq > 0 && d.work <= SHORT_BODY && m->n_vregs >= 32;
+    return pays && wide > width && i->imm.i % wide == 0 ? wide : width;
+}
+
 /* Cycles of one run of `loop`; sets the widths below and of itself. */
 static double choose(const Cost *c, Node *loop)
 {
@@ -244,7 +288,7 @@ static double choose(const Cost *c, Node *loop)
     }
     if (chosen > 0) {
         clear(loop);
-        loop->width = chosen;
+        loop->width = width_down(c->t, c->m, loop, chosen);
     }
     return best;
 }
