@@ -4,7 +4,7 @@
 enum {
     INLINE_SHARED = 8,   /* flops: a value read in several places is stored above this */
     INLINE_EXPANDED = 4, /* ... read many times through a broadcast or window */
-    INLINE_FACTOR = 4,   /* ... by contractions in a chunk of rows, which the caches hold */
+    INLINE_FACTOR = 1,   /* ... by contractions in a chunk of rows, which the caches hold */
     INLINE_MOST = 400,   /* an expression this long is cut */
     SCALAR_MOST = 32,    /* ... a scalar one: sums over all parameters share kernels */
     FEW_OF = 16          /* so many times less is few */

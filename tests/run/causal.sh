@@ -116,6 +116,11 @@ verdict $? "strict: the diagonal is computed"
 kernels offset | grep -q 'limit b[0-9]*\[[0-9]*\] + 4 mean'
 verdict $? "offset: another limit"
 
+# Weights that two products of a chunk read are stored, not what they are made of.
+kernels merged | awk '/^(contract|loop) / { con = $1 == "contract" } con && / = div / { n++ }
+    END { exit n > 0 }'
+verdict $? "merged: a product divides"
+
 # What is hidden is not multiplied: a NaN in the last row of values is seen by no chunk before.
 model hidden 'p = softmax(where(col <= row, s, -inf), axis = -1)'
 sed -i 's/    loss.*/    w = where(iota([t, width], 0) < t - 1, v, 0 * v \/ 0)\n    y = p @ w\n    loss sum(where(iota([t, width], 0) < 8, y * ct, 0))/' "$scratch/hidden.model"
