@@ -379,6 +379,14 @@ static void cut_k(ConPlan *p)
     p->kc = at_least_1(p->kc); /* sums over nothing have blocks too */
 }
 
+/* Each panel of columns meets rows in far memory, each k on a page of its own. */
+static bool walks_far(const ConPlan *p)
+{
+    const Side *s = &p->rows;
+    return s->in_place && s->ks * s->es >= 4096 &&
+           p->n_rows * p->n_k * s->es > p->mach->l2_bytes / 4;
+}
+
 static double plan_cycles(ConPlan *p)
 {
     double k = (double)p->n_k, panels = (double)p->row_panels * (double)p->col_panels;
@@ -386,6 +394,8 @@ static double plan_cycles(ConPlan *p)
     double out = p->mr * (p->nv * 3.0 + (strided_output(p) ? p->nr * 2.0 : 0));
     if (p->turned) /* transposed, then a vector of rows for each column */
         out = p->nr * (double)ceil_div(p->mr, p->vl) * 8;
+    if (p->col_reach == K_LIMITED) /* a loop over rows for each group of columns, if it is whole */
+        out += (p->nv % 2 == 0 ? p->nv / 2 : p->nv) * 25;
     double blocks = (double)ceil_div(p->n_k, p->kc);
     double rest = (p->mr * p->nv * 2.0 + 20) * blocks; /* accumulators in and out */
     double cycles = panels * (tile + out + rest);
@@ -393,6 +403,8 @@ static double plan_cycles(ConPlan *p)
         cycles += 6 * k * (double)p->col_panels * larger(1, p->nr * p->es / 64.0);
     if (con_wide_steps(p, &p->rows))
         cycles += 6 * k * (double)p->row_panels * larger(1, p->mr * p->es / 64.0);
+    if (walks_far(p))
+        cycles += (double)p->col_panels * (double)p->n_rows * k * p->rows.es / 64.0 * 6;
     if (!p->rows.in_place)
         cycles += (double)p->n_rows * k * p->rows.pack_cycles;
     if (p->mach->l2_bytes >= CON_LARGE_CACHE && con_is_far(p, &p->rows)) /* met all at once */
