@@ -360,6 +360,7 @@ void con_epilogue(Con *c, Lv tile, Lv row0, Lv rows, Lv col0, Lv cols);
  * tile is stored, bytes from one of its rows to the next. */
 bool con_stores_sums(const ConPlan *p);
 void con_straight_plan(ConPlan *p);
+bool con_all_straight(const ConPlan *p); /* no tile is ever in scratch */
 Lv con_straight_at(Con *c, Lv row0, Lv col0, Lv *pitch);
 /* con_out_ask.c: what an epilogue meets of far memory, in the plan; where tile row0, col0 does. */
 void con_out_plan(ConPlan *p);

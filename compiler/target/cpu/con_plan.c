@@ -511,12 +511,6 @@ static void consider(ConPlan *best, ConPlan p, bool swap, int nv, bool direct)
 
 /* ---- blocks ------------------------------------------------------------------------- */
 
-/* No tile is ever in scratch. */
-static bool all_straight(const ConPlan *p)
-{
-    return p->straight && p->n_cols % p->nr == 0;
-}
-
 static void cut_blocks(ConPlan *p)
 {
     int64_t l2 = p->mach->l2_bytes / 2;
@@ -528,7 +522,7 @@ static void cut_blocks(ConPlan *p)
         p->mc = ceil_div(p->row_panels, ceil_div(p->row_panels, panels));
     }
     p->nc = p->col_panels;
-    if ((p->chains || p->sums) && !all_straight(p)) {
+    if ((p->chains || p->sums) && !con_all_straight(p)) {
         int64_t panels = at_least_1(l2 / (p->mc * p->mr * p->nr * p->es));
         p->nc = ceil_div(p->col_panels, ceil_div(p->col_panels, panels));
     }
@@ -558,7 +552,7 @@ static void lay_out(ConPlan *p)
     at += stage_at(&p->rows, at);
     at += stage_at(&p->cols, at);
     p->t_at = at;
-    at += tile * (p->chains && !all_straight(p) ? tiles : 1);
+    at += tile * (p->chains && !con_all_straight(p) ? tiles : 1);
     p->s_at = at;
     if (p->sums)
         at += tile * tiles;

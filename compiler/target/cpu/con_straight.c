@@ -42,7 +42,7 @@ bool con_stores_sums(const ConPlan *p)
 void con_straight_plan(ConPlan *p)
 {
     const KAccess *a = only_store(p);
-    bool whole = p->row_reach == K_ALL && p->col_reach == K_ALL && p->k_reach == K_ALL;
+    bool whole = p->row_reach == K_ALL && p->col_reach != K_ZERO && p->k_reach == K_ALL;
     bool tiles = !p->direct && !p->window.is && !p->turned && !p->sums && !p->pairs;
     if (!con_stores_sums(p) || !whole || !tiles || p->n_k == 0)
         return;
@@ -50,6 +50,11 @@ void con_straight_plan(ConPlan *p)
     p->straight = p->k->buf.at[a->buf].dtype == p->type && c->lane != 0 &&
                   (c->run == c->total || c->run == p->nr) && con_coef(&a->at, c->lane) == 1 &&
                   r->run == r->total && p->n_cols >= p->nr;
+}
+
+bool con_all_straight(const ConPlan *p)
+{
+    return p->straight && p->n_cols % p->nr == 0 && p->col_reach == K_ALL;
 }
 
 Lv con_straight_at(Con *c, Lv row0, Lv col0, Lv *pitch)

@@ -200,7 +200,7 @@ static void emit_tile(Con *c, Lv row_panel, Lv col_panel, Lv b, bool packed_b, c
 {
     Ir *ir = c->ir;
     const ConPlan *p = c->p;
-    bool all = p->n_cols % p->nr == 0;
+    bool all = con_all_straight(p);
     if (!p->straight) {
         emit_stored(c, row_panel, col_panel, b, packed_b, at);
         return;
