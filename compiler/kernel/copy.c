@@ -168,3 +168,39 @@ Kernel *kernel_without_self_copies(Arena *arena, Kernel *k, int in, int out)
     arena_free(&scratch);
     return n;
 }
+
+/* ---- sums of no terms -------------------------------------------------------------------- */
+
+/* The value is the sum, added to what buffer `in` has where it is stored. */
+static bool adds_sum(const Kernel *k, const KInst *store, int in, int out)
+{
+    const KInst *add = &k->inst.at[store->a];
+    const KInst *x = &k->inst.at[add->a], *y = &k->inst.at[add->b];
+    if (add->op != KI_ADD || (x->op == KI_SUM) == (y->op == KI_SUM))
+        return false;
+    const KInst copy = {.op = KI_STORE, .a = x->op == KI_SUM ? add->b : add->a, .aux = store->aux};
+    return is_self_copy(k, &copy, in, out);
+}
+
+static bool only_adds_sums(const Kernel *k, int in, int out)
+{
+    int stores = 0;
+    for (Val v = k->con.e_from; v < k->con.e_to; v++) {
+        const KInst *i = &k->inst.at[v];
+        stores += i->op == KI_STORE;
+        if (i->op == KI_STORE && !adds_sum(k, i, in, out))
+            return false;
+    }
+    return stores == 1;
+}
+
+Kernel *kernel_without_zero_sums(Arena *arena, Kernel *k, int in, int out)
+{
+    if (k->kind != K_CONTRACT || !k->limit.is || !only_adds_sums(k, in, out))
+        return k;
+    Kernel *n = kernel_copy(arena, k, NULL);
+    for (Val v = 1; v < (Val)n->inst.n; v++)
+        if (n->inst.at[v].op == KI_DIM && n->inst.at[v].reach == K_ZERO)
+            k_reach(n, v, K_LIMITED);
+    return n;
+}

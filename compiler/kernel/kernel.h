@@ -260,6 +260,8 @@ Kernel *kernel_copy(Arena *arena, const Kernel *k, const Val *to);
 /* Of a loop kernel whose buffers `in` and `out` are one memory: one that does not store what is
  * there already; k itself where it stores no such thing. */
 Kernel *kernel_without_self_copies(Arena *arena, Kernel *k, int in, int out);
+/* ... which has no -0: k without sums of no terms that are added to what is there. */
+Kernel *kernel_without_zero_sums(Arena *arena, Kernel *k, int in, int out);
 /* A kernel in which no PAR loop stores just what a RED loop before it, of as many steps in the same
  * loop, computes: the RED loop stores it; k itself where there is none (join.c). */
 Kernel *kernel_join(Arena *arena, Kernel *k);

@@ -1,5 +1,6 @@
 /* Buffers of what is planned, and the calls of an entry and of bodies. */
 #include "lower_level.h"
+#include "tails.h"
 
 #include <assert.h>
 #include <string.h>
@@ -136,14 +137,32 @@ static bool same_memory(const Lowering *lo, const Operand *x, const Operand *y)
            memcmp(x->step, y->step, sizeof x->step) == 0;
 }
 
-/* What is written over an operand need not be copied to itself before. */
-static Kernel *without_self_copies(Lowering *lo, const Group *gr, const Operand *op)
+/* A carry that begins with 0, to which a step adds: sums are rounded to nearest, so it is never -0.
+ */
+static bool is_sum(const Level *l, Ref old, Ref new)
 {
+    const Tails *t = l->c->tails;
+    if (t == NULL || op_of(l->g, old) != OP_arg || attr(l->g, old, 0)->i >= t->carries)
+        return false;
+    int64_t i = attr(l->g, old, 0)->i;
+    return t->from_zero[i] && result_root(l->g, (int)i)->ref == new;
+}
+
+/* What is written over an operand need not be copied to itself before, nor must 0 be added to it.
+ */
+static Kernel *without_idle_stores(Lowering *lo, const Level *l, const Group *gr, const Operand *op)
+{
+    Arena *arena = lo->p->arena;
     Kernel *k = gr->kernel;
     for (int out = 0; out < gr->operand.n; out++)
-        for (int in = 0; in < gr->operand.n && gr->operand.at[out].out >= 0; in++)
-            if (gr->operand.at[in].out < 0 && same_memory(lo, &op[in], &op[out]))
-                k = kernel_without_self_copies(lo->p->arena, k, in, out);
+        for (int in = 0; in < gr->operand.n && gr->operand.at[out].out >= 0; in++) {
+            if (gr->operand.at[in].out >= 0 || !same_memory(lo, &op[in], &op[out]))
+                continue;
+            k = kernel_without_self_copies(arena, k, in, out);
+            if (!lo->cx->flush &&
+                is_sum(l, gr->operand.at[in].ref, gr->out.at[gr->operand.at[out].out].ref))
+                k = kernel_without_zero_sums(arena, k, in, out);
+        }
     return k;
 }
 
@@ -160,7 +179,7 @@ static void call_kernel(Lowering *lo, Level *l, Calls *cs, const Group *gr, cons
             c.op[i] = operand_at(&pl);
         }
     }
-    Kernel *k = without_self_copies(lo, gr, c.op);
+    Kernel *k = without_idle_stores(lo, l, gr, c.op);
     if (k->inst.n == 1) /* nothing is left to do */
         return;
     c.kernel = add_kernel(lo, k);

@@ -245,6 +245,10 @@ const Tails *tails_find(const Graph *outer, Ref scan, Arena *arena)
     *t = (Tails){.rows = rows, .last = type_elems(type_of(g, rows)) - 1};
     t->is = NEW_ARRAY(arena, bool, g->node.n);
     t->value = NEW_ARRAY(arena, double, g->node.n);
+    t->carries = scan_of(outer, scan).carries;
+    t->from_zero = NEW_ARRAY(arena, bool, t->carries);
+    for (int64_t i = 0; i < t->carries; i++)
+        t->from_zero[i] = const_is_zero(outer, arg(outer, scan, (int)i), false);
     Search s = {.g = g, .t = t, .place = NEW_ARRAY(arena, Place, g->node.n)};
     for (Ref r = 1; r < (Ref)g->node.n; r++) {
         if (is_integer(g, r))

@@ -18,6 +18,8 @@ struct Tails {
     int64_t mean;   /* where they begin, on average over the scan's steps */
     bool *is;       /* by Ref: it has a tail, ... */
     double *value;  /* ... all of this value */
+    int64_t carries;
+    bool *from_zero; /* by carry: its first value is 0 */
 };
 
 /* NULL: there are none. */

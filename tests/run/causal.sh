@@ -94,7 +94,7 @@ done
 
 for name in $limited; do
     kernels "$name" >"$scratch/text"
-    grep -q 'dim k . < 40, limit$' "$scratch/text" && grep -q 'zero from limit' "$scratch/text"
+    grep -q 'dim k . < 40, limit$' "$scratch/text" && grep -q 'dim m . < 40, limit$' "$scratch/text"
     verdict $? "$name: nothing ends where the mask does"
 done
 for name in $plain; do

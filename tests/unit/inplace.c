@@ -166,12 +166,52 @@ START_TEST(what_is_there_is_not_stored_again)
 }
 END_TEST
 
+#define SUMS(dim, epilogue)                                                                        \
+    "contract sums { b0: in f32[64] b1: in f32[64] b2: in f32[64] b3: out f32[64] b4: in i32[1] "  \
+    "limit b4[0] + 1 mean 4 " dim " dim n j < 8 dim k k < 8 "                                      \
+    "a { %1: f32 = load b0[i + 8*k] give %1 } b { %2: f32 = load b1[j + 8*k] give %2 } "           \
+    "epilogue { %3: f32 = sum " epilogue " } }"
+#define TO_END "dim m i < 8, zero from limit"
+
+/* Of b2 and b3 in one memory: are sums of no terms left out? */
+static const struct {
+    const char *text;
+    bool left_out;
+} sums[] = {
+    {SUMS(TO_END, "%4: f32 = load b2[8*i + j] %5: f32 = add %4, %3 store b3[8*i + j], %5"), true},
+    {SUMS(TO_END, "%4: f32 = load b2[8*i + j] %5: f32 = add %3, %4 store b3[8*i + j], %5"), true},
+    {SUMS(TO_END, "%4: f32 = load b2[8*j + i] %5: f32 = add %4, %3 store b3[8*i + j], %5"), false},
+    {SUMS(TO_END, "%4: f32 = load b1[8*i + j] %5: f32 = add %4, %3 store b3[8*i + j], %5"), false},
+    {SUMS(TO_END, "%4: f32 = load b2[8*i + j] %5: f32 = sub %4, %3 store b3[8*i + j], %5"), false},
+    {SUMS(TO_END, "%4: f32 = add %3, %3 store b3[8*i + j], %4"), false},
+    {SUMS(TO_END, "store b3[8*i + j], %3"), false},
+};
+enum { N_SUMS = sizeof sums / sizeof *sums };
+
+START_TEST(nothing_is_not_added)
+{
+    Ctx cx;
+    ctx_init(&cx);
+    Kernel *k = kernel_of(&cx, sums[_i].text);
+    Kernel *n = kernel_without_zero_sums(&cx.perm, k, 2, 3);
+    const char *bad = kernel_verify(n, &cx.scratch);
+    ck_assert_msg(bad == NULL, "%s: %s", sums[_i].text, bad);
+    Text t;
+    text_init(&t, &cx.perm);
+    kernel_print(n, &t);
+    ck_assert_msg((strstr(t.at, "dim m i < 8, limit\n") != NULL) == sums[_i].left_out, "%s", t.at);
+    ck_assert_msg((n == k) != sums[_i].left_out, "%s", t.at);
+    ctx_free(&cx);
+}
+END_TEST
+
 Suite *suite_inplace(void)
 {
     Suite *s = suite_create("inplace");
     TCase *t = tcase_create("all");
     tcase_add_loop_test(t, only_where_nothing_is_read_later, 0, N_KERNELS);
     tcase_add_loop_test(t, what_is_there_is_not_stored_again, 0, N_COPIES);
+    tcase_add_loop_test(t, nothing_is_not_added, 0, N_SUMS);
     suite_add_tcase(s, t);
     return s;
 }
