@@ -110,7 +110,7 @@ static void use_aff(const KAff *x, bool *used)
         used[x->t[i].v] = true;
 }
 
-static void use_operands(const Kernel *k, const KInst *in, bool *used)
+void k_use_operands(const Kernel *k, const KInst *in, bool *used)
 {
     used[in->a] = used[in->b] = used[in->c] = true;
     if (in->op == KI_INDEX)
@@ -148,7 +148,7 @@ static bool mark_kept(const Kernel *k, int in, int out, bool *kept)
                       (i->op == KI_STORE || is == K_CLASS_RED || is == K_CLASS_VAR || used[v]);
         n_kept += kept[v];
         if (kept[v])
-            use_operands(k, i, used);
+            k_use_operands(k, i, used);
     }
     arena_free(&scratch);
     return any;

@@ -1,17 +1,10 @@
 /* A loop that stores, element by element, what a sum over the same elements has just computed
  * becomes part of that sum's loop: exp(x - max) of a softmax, the rows of a norm's gradient. */
-#include "kernel.h"
+#include "same_loop.h"
 
 #include <string.h>
 
-/* What is compared: a RED loop, and a PAR loop behind it in the same loop. */
-typedef struct Pair {
-    const Kernel *k;
-    Val red, red_end, par, par_end;
-    Val *as; /* by Val of the PAR loop: the same value in the RED loop, or 0 */
-} Pair;
-
-static Val end_of(const Kernel *k, Val loop)
+Val loop_end(const Kernel *k, Val loop)
 {
     Val v = loop + 1;
     while (k->inst.at[v].op != KI_END || k->inst.at[v].aux != (int32_t)loop)
@@ -20,7 +13,7 @@ static Val end_of(const Kernel *k, Val loop)
 }
 
 /* x with values of the PAR loop replaced by those of the RED loop. */
-static KAff renamed(const Pair *p, const KAff *x)
+static KAff renamed(const LoopPair *p, const KAff *x)
 {
     KAff y = k_aff(x->base);
     for (int i = 0; i < x->n; i++) {
@@ -30,13 +23,13 @@ static KAff renamed(const Pair *p, const KAff *x)
     return y;
 }
 
-static bool same_aff(const Pair *p, const KAff *x, const KAff *y)
+static bool same_aff(const LoopPair *p, const KAff *x, const KAff *y)
 {
     KAff z = renamed(p, x);
     return k_aff_equal(&z, y);
 }
 
-static bool same_place(const Pair *p, const KAccess *x, const KAccess *y)
+static bool same_place(const LoopPair *p, const KAccess *x, const KAccess *y)
 {
     bool same = x->buf == y->buf && x->n_bounds == y->n_bounds && same_aff(p, &x->at, &y->at) &&
                 memcmp(&x->otherwise, &y->otherwise, sizeof x->otherwise) == 0;
@@ -46,7 +39,7 @@ static bool same_place(const Pair *p, const KAccess *x, const KAccess *y)
     return same;
 }
 
-static bool same_operand(const Pair *p, Val x, Val y)
+static bool same_operand(const LoopPair *p, Val x, Val y)
 {
     const KInst *a = &p->k->inst.at[x], *b = &p->k->inst.at[y];
     if (x == y || p->as[x] == y)
@@ -55,7 +48,7 @@ static bool same_operand(const Pair *p, Val x, Val y)
 }
 
 /* x of the PAR loop is what y of the RED loop is. */
-static bool same_value(const Pair *p, Val x, Val y)
+static bool same_value(const LoopPair *p, Val x, Val y)
 {
     const Kernel *k = p->k;
     const KInst *a = &k->inst.at[x], *b = &k->inst.at[y];
@@ -70,7 +63,7 @@ static bool same_value(const Pair *p, Val x, Val y)
     return a->aux == b->aux;
 }
 
-static bool find_same(const Pair *p, Val x)
+bool loop_same(const LoopPair *p, Val x)
 {
     for (Val y = p->red + 1; y < p->red_end && p->as[x] == 0; y++)
         if (same_value(p, x, y))
@@ -78,7 +71,7 @@ static bool find_same(const Pair *p, Val x)
     return p->as[x] != 0 || p->k->inst.at[x].op == KI_CONST;
 }
 
-static bool is_plain(const KInst *i)
+bool loop_plain(const KInst *i)
 {
     KClass is = kop_class((KOp)i->op);
     return is != K_CLASS_LOOP && is != K_CLASS_RED && is != K_CLASS_VAR && i->op != KI_END &&
@@ -95,7 +88,7 @@ static bool touches(const Kernel *k, Val from, Val to, int buf)
     return false;
 }
 
-static bool known_before(const Pair *p, const KAff *x)
+static bool known_before(const LoopPair *p, const KAff *x)
 {
     for (int i = 0; i < x->n; i++)
         if (p->as[x->t[i].v] == 0 && x->t[i].v > p->red)
@@ -104,7 +97,7 @@ static bool known_before(const Pair *p, const KAff *x)
 }
 
 /* The store of the PAR loop may be the last thing that the RED loop does. */
-static bool may_move(const Pair *p, Val store)
+static bool may_move(const LoopPair *p, Val store)
 {
     const Kernel *k = p->k;
     const KInst *i = &k->inst.at[store];
@@ -116,7 +109,7 @@ static bool may_move(const Pair *p, Val store)
 }
 
 /* The one store of the PAR loop, if all that it needs is in the RED loop; or 0. */
-static Val moving_store(const Pair *p)
+static Val moving_store(const LoopPair *p)
 {
     const KInst *red = &p->k->inst.at[p->red], *par = &p->k->inst.at[p->par];
     Val store = p->par_end - 1;
@@ -125,13 +118,13 @@ static Val moving_store(const Pair *p)
         return 0;
     p->as[p->par] = p->red;
     for (Val v = p->par + 1; v < store; v++)
-        if (!is_plain(&p->k->inst.at[v]) || !find_same(p, v))
+        if (!loop_plain(&p->k->inst.at[v]) || !loop_same(p, v))
             return 0;
     return may_move(p, store) ? store : 0;
 }
 
 /* A copy in which the store is the last instruction of the RED loop, and the PAR loop is none. */
-static Kernel *join(Arena *arena, Arena *scratch, const Pair *p, Val store)
+static Kernel *join(Arena *arena, Arena *scratch, const LoopPair *p, Val store)
 {
     const Kernel *k = p->k;
     Kernel *x = kernel_copy(scratch, k, NULL);
@@ -152,14 +145,14 @@ static Kernel *join(Arena *arena, Arena *scratch, const Pair *p, Val store)
 }
 
 /* The PAR loops behind p->red in the loop that holds it, one after another. */
-static Val find_par(Pair *p)
+static Val find_par(LoopPair *p)
 {
     const Kernel *k = p->k;
     for (Val v = p->red_end + 1; v < (Val)k->inst.n && k->inst.at[v].op != KI_END; v++) {
         if (kop_class((KOp)k->inst.at[v].op) != K_CLASS_LOOP)
             continue;
         p->par = v;
-        p->par_end = end_of(k, v);
+        p->par_end = loop_end(k, v);
         memset(p->as, 0, sizeof *p->as * (size_t)k->inst.n);
         Val store = k->inst.at[v].op == KI_PAR ? moving_store(p) : 0;
         if (store != 0)
@@ -179,12 +172,12 @@ static bool holds_loop(const Kernel *k, Val loop, Val end)
 
 static Kernel *join_one(Arena *arena, Arena *scratch, Kernel *k)
 {
-    Pair p = {.k = k, .as = NEW_ARRAY(scratch, Val, k->inst.n)};
+    LoopPair p = {.k = k, .as = NEW_ARRAY(scratch, Val, k->inst.n)};
     for (Val v = 1; v < (Val)k->inst.n; v++) {
         if (k->inst.at[v].op != KI_RED)
             continue;
         p.red = v;
-        p.red_end = end_of(k, v);
+        p.red_end = loop_end(k, v);
         Val store = holds_loop(k, v, p.red_end) ? 0 : find_par(&p);
         if (store != 0)
             return join(arena, scratch, &p, store);

@@ -257,6 +257,8 @@ const char *kernel_verify(const Kernel *k, Arena *scratch);
 /* A copy without the instructions whose `to`, by Val, is 0; the others get the number that it gives
  * them (1, 2, ... without a gap). NULL: all of them, as they are. */
 Kernel *kernel_copy(Arena *arena, const Kernel *k, const Val *to);
+/* Marks the values and indices that an instruction reads. */
+void k_use_operands(const Kernel *k, const KInst *in, bool *used);
 /* Of a loop kernel whose buffers `in` and `out` are one memory: one that does not store what is
  * there already; k itself where it stores no such thing. */
 Kernel *kernel_without_self_copies(Arena *arena, Kernel *k, int in, int out);
@@ -265,6 +267,10 @@ Kernel *kernel_without_zero_sums(Arena *arena, Kernel *k, int in, int out);
 /* A kernel in which no PAR loop stores just what a RED loop before it, of as many steps in the same
  * loop, computes: the RED loop stores it; k itself where there is none (join.c). */
 Kernel *kernel_join(Arena *arena, Kernel *k);
+/* A kernel in which what a RED loop computes by a transcendental function, and two or more loops
+ * over the same elements behind it, too, rests in an output that the last of them, a PAR loop,
+ * stores to; k itself where there is none (rest.c). */
+Kernel *kernel_rest(Arena *arena, Kernel *k);
 /* A kernel in which what a PAR loop reads through an index, from a buffer that is only read, comes
  * before the loops in it; k itself where there is nothing of the kind (hoist.c). */
 Kernel *kernel_hoist(Arena *arena, Kernel *k);

@@ -157,8 +157,9 @@ enum { HANDLE_BYTES = 1024, BLOCK_ALIGN = 64 };
 
 /* What a target can do; read by cluster and plan, filled by the target. */
 typedef struct Caps {
-    int64_t local_bytes;    /* LOCAL buffers of one kernel: what stays on chip */
-    bool bf16_pairs;        /* contractions of bf16 go in pairs: KContract.pairs */
+    int64_t local_bytes; /* LOCAL buffers of one kernel: what stays on chip */
+    bool bf16_pairs;     /* contractions of bf16 go in pairs: KContract.pairs */
+    bool rests; /* a row is in the caches: what several loops over it compute is kept there */
     int32_t prologue_insts; /* longest pointwise chain worth fusing into a contraction's operand */
     int32_t epilogue_insts;
     int64_t few_results; /* fewer of a reduction leave the machine idle: one of several axes is then

@@ -102,6 +102,16 @@ static void cluster_bodies(Ctx *cx, Clusters *c)
     }
 }
 
+/* In chunks of rows, which the caches hold. */
+static void let_rest(Clusters *c)
+{
+    for (int i = 0; i < c->group.n; i++) {
+        Group *gr = &c->group.at[i];
+        if (gr->kind == GROUP_LOOP && gr->kernel != NULL)
+            gr->kernel = kernel_rest(c->arena, gr->kernel);
+    }
+}
+
 Clusters *cluster(Ctx *cx, const Graph *g, const Caps *caps, Arena *arena)
 {
     return cluster_graph(cx, g, NULL, caps, arena);
@@ -134,6 +144,8 @@ static Clusters *cluster_graph(Ctx *cx, const Graph *g, const Tails *tails, cons
     }
     if (tails != NULL)
         limit_stores(c);
+    if (tails != NULL && caps->rests)
+        let_rest(c);
     c->scratch = NULL;
     arena_free(&scratch);
     return c;

@@ -53,6 +53,7 @@ static const Caps *cpu_caps(Ctx *cx, const TargetOptions *o, Arena *arena)
     *c = (Caps){.local_bytes = m->l2_bytes / 2,
                 .bf16_pairs = m->dots,
                 .prologue_insts = 12,
+                .rests = true,
                 .epilogue_insts = 64,
                 .lane_scratch = lane_scratch,
                 .turn_scratch = turn_scratch,

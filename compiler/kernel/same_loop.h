@@ -1,0 +1,21 @@
+/* What two loops over the same elements have in common: join.c and rest.c. */
+#ifndef GRADC_KERNEL_SAME_LOOP_H
+#define GRADC_KERNEL_SAME_LOOP_H
+
+#include "kernel.h"
+
+/* A RED loop, and a loop behind it in the same loop. */
+typedef struct LoopPair {
+    const Kernel *k;
+    Val red, red_end, par, par_end;
+    Val *as; /* by Val of the second loop: the same value in the RED loop, or 0 */
+} LoopPair;
+
+Val loop_end(const Kernel *k, Val loop);
+/* Is value x of the second loop there in the RED loop? Values that it is made of have been asked
+ * for. */
+bool loop_same(const LoopPair *p, Val x);
+/* Neither a loop's begin or end, nor what has an effect. */
+bool loop_plain(const KInst *i);
+
+#endif
