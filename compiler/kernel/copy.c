@@ -196,7 +196,8 @@ static bool only_adds_sums(const Kernel *k, int in, int out)
 
 Kernel *kernel_without_zero_sums(Arena *arena, Kernel *k, int in, int out)
 {
-    if (k->kind != K_CONTRACT || !k->limit.is || !only_adds_sums(k, in, out))
+    bool exact = dtype_bytes(k->buf.at[out].dtype) >= 4; /* halves round to -0 */
+    if (k->kind != K_CONTRACT || !k->limit.is || !exact || !only_adds_sums(k, in, out))
         return k;
     Kernel *n = kernel_copy(arena, k, NULL);
     for (Val v = 1; v < (Val)n->inst.n; v++)
