@@ -29,9 +29,9 @@ typedef struct TargetOptions {
     const char *cache;   /* folder of what has been compiled before, or NULL; nor on this */
     bool no_object;      /* ... and nothing else, of the target cuda */
     const char *prefix;  /* of the symbols of a CUDA object; NULL: the model's name */
-    int64_t panels_from;      /* bytes of a parameter that lies in panels (cpu/panels.h); 0: what the
-                                 core's caches don't hold. Of the target cpu, as the next one */
-    int32_t panel_width;      /* columns; 0: what a tile has */
+    int64_t panels_from; /* bytes of a parameter that lies in panels (cpu/panels.h); 0: what the
+                            core's caches don't hold. Of the target cpu, as the next one */
+    int32_t panel_width; /* columns; 0: what a tile has */
     const char *header_extra; /* C text put before the header's last line, or NULL */
 } TargetOptions;
 
