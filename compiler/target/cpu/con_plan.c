@@ -238,7 +238,7 @@ static double tile_cycles(const ConPlan *p, int64_t kc)
     if (p->window.is) /* distances; as many loads as multiplications are never all overlapped */
         cycles = larger(cycles, (p->mr + p->nv + 2) * (p->nv == 1 ? 0.54 : 0.5));
     if (p->direct) /* vectors that lie across two lines of the cache, distances */
-        return larger(larger(cycles, (p->mr + 1) * 0.5 + p->nv * 1.5), 4.4);
+        return larger(larger(cycles, (p->mr + 1) * 0.5 + p->nv * 2.0), 4.4);
     if (p->pairs && p->cols.in_place) /* two loads, and what makes pairs of them */
         cycles += p->nv * 1.5;
     if (p->nr * con_steps(p, kc) * p->es > p->mach->l1_bytes * 4 / 5)
