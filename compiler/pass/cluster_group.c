@@ -401,6 +401,40 @@ static void note_update(Build *b, Ref r)
             b->update[b->leaf[r].at[j]] = b->c->group_of[r];
 }
 
+/* A reduction of l to few values, each of many elements. */
+static bool sums_much(const Build *b, Ref r, Ref l)
+{
+    enum { MANY = 4096, LARGE = 1 << 18 };
+    int64_t from = type_elems(type_of(b->g, l)), to = type_elems(type_of(b->g, r));
+    return optab[op_of(b->g, r)]->kind == OP_REDUCE && from >= LARGE && to > 1 && from / to >= MANY;
+}
+
+/* Another reduction, to the same shape, of what r reduces, too: for each result the second one
+ * finds in the caches what the first one has read. Where results are too few for a machine, its
+ * reductions stay apart. Or -1. */
+static int find_sum(Build *b, Ref r)
+{
+    if (b->c->caps->few_results > 0 || b->assigned[r] || b->alone[r])
+        return -1;
+    for (int j = 0; j < b->leaf[r].n; j++) {
+        Ref l = b->leaf[r].at[j];
+        int i = sums_much(b, r, l) ? b->sums[l] : -1;
+        const Group *gr = i < 0 ? NULL : &b->c->group.at[i];
+        if (gr != NULL && gr->guarded == b->guarded[r] && same_shape(b->g, gr->main, r) &&
+            trace_of(b, r)->trouble == FINE && !comes_too_early(b, r, gr) && !makes_cycle(b, r, i))
+            return i;
+    }
+    return -1;
+}
+
+static void note_sum(Build *b, Ref r)
+{
+    int i = b->c->group_of[r];
+    for (int j = 0; j < b->leaf[r].n; j++)
+        if (sums_much(b, r, b->leaf[r].at[j]) && b->c->group.at[i].kind == GROUP_LOOP)
+            b->sums[b->leaf[r].at[j]] = i;
+}
+
 static void place_node(Build *b, Ref r, int32_t slot)
 {
     OpKind kind = optab[op_of(b->g, r)]->kind;
@@ -409,12 +443,15 @@ static void place_node(Build *b, Ref r, int32_t slot)
         host = find_host(b, r);
     if (host < 0)
         host = find_sibling(b, r);
+    if (host < 0)
+        host = find_sum(b, r);
     if (host >= 0)
         join(b, r, slot, host);
     else
         b->c->group_of[r] = new_group(b, r, slot);
     note_node(b, r, b->c->group_of[r]);
     note_update(b, r);
+    note_sum(b, r);
 }
 
 /* Slots that node r is the new value of. */
@@ -439,7 +476,7 @@ void make_groups(Build *b)
     Clusters *c = b->c;
     int32_t *seen = NEW_ARRAY(c->arena, int32_t, g->node.n);
     for (Ref r = 1; r < (Ref)g->node.n; r++)
-        c->group_of[r] = b->update[r] = -1;
+        c->group_of[r] = b->update[r] = b->sums[r] = -1;
     for (Ref r = 1; r < (Ref)g->node.n; r++) {
         bool scan = optab[op_of(g, r)]->kind == OP_SCAN;
         if (!c->stored[r] && !scan && !b->assigned[r])
