@@ -11,7 +11,7 @@ enum { LINE = 64, FEW = 4 }; /* tiles of a panel, in which there is no time */
 static bool is_large(const ConPlan *p, const Side *s)
 {
     int64_t n = s == &p->rows ? p->n_rows : p->n_cols;
-    return p->n_k > 64 && n * p->n_k * p->es > p->mach->l2_bytes / 2;
+    return p->n_k >= 64 && n * p->n_k * p->es > p->mach->l2_bytes / 4;
 }
 
 bool con_is_far(const ConPlan *p, const Side *s)
@@ -45,7 +45,7 @@ static void plan_cols(ConPlan *p)
 {
     const Side *s = &p->cols;
     bool far = con_is_far(p, s) || (s->in_place && s->panel > 0 && is_large(p, s));
-    if (p->mc < FEW || p->col_reach != K_ALL || p->col_panels < 2 || !far)
+    if (p->mc < FEW || p->col_panels < 2 || !far)
         return;
     int times = p->mc >= 16 ? 1 : p->mc >= 8 ? 2 : 4;
     if (!s->in_place && s->k_panel > 0) {
