@@ -315,7 +315,7 @@ void choose_stored(Build *b)
         bool factor =
             c->tails != NULL && b->contracts[r] > 1 && b->weight[r] >= (float)INLINE_FACTOR;
         bool heavy = factor || shared || expanded || b->weight[r] > most;
-        if (kind == OP_POINTWISE &&
+        if ((kind == OP_POINTWISE || op_of(g, r) == OP_concat) &&
             (heavy || takes_place(b, r) || saves_reads(b, r) || replaces_operands(b, r)))
             store(b, r);
     }

@@ -21,7 +21,8 @@ model net(batch = 1, heads = 6, t = 256, width = 48) {
     q, k, v = split(nn.linear(x, 3 * width) as qkv, 3, axis = -1)
     y = $2
     y = reshape(transpose(y, [0, 2, 1, 3]), [batch, t, width])
-    loss mean((nn.linear(y, width) - x)^2)
+    y = nn.mlp(y, [8 * width, width]) as mlp # its scratch is room for what turns pack
+    loss mean((y - x)^2)
 }
 train net {
     optimizer adamw(lr = 0.01)
