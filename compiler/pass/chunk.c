@@ -2,10 +2,12 @@
  * read each other (scores and softmax of attention, logits and cross-entropy), some rows are
  * computed at a time, and the wide values never exist whole. Such a region becomes a scan over
  * chunks, `lean`: its reverse computes a chunk again rather than read it.
- * Scores are so cut wherever that is faster: from 256 by 256 on, into chunks of 64 rows, enough for
- * the tiles of a product and few enough for the caches. Columns that a causal mask hides are then
- * not computed (tails.c). Logits are cut for their size alone, into as many rows as memory bears:
- * each chunk reads all weights and adds to all of their gradient.
+ * Scores are so cut wherever that is as fast: from 128 by 128 on, and three times as wide as a
+ * head, into chunks of 64 rows, enough for the tiles of a product and few enough for the caches.
+ * Columns that a causal mask hides are then not computed (tails.c). Logits are cut for their size
+ * alone, into as many rows as memory bears: each chunk reads all weights and adds to all of their
+ * gradient.
+ *
  * source: Rabe & Staats, Self-attention Does Not Need O(n^2) Memory (2021).
  *
  * Sums over rows (gradients of keys, values and weights; a mean) are then sums of the chunks' sums,
@@ -20,7 +22,11 @@
 
 /* Chunks of fewer rows along the last axis are dear: each packs what all rows share. */
 enum { GOOD_ROWS = 64, FEW_ROWS = 16, MANY_ROWS = 256 };
-enum { WIDER = 6, FREE_DEPTH = 32, SLICE_FROM = 64, LOGITS_PART = 9, FEW_CHUNKS = 4 };
+enum { WIDER = 6, WIDER_SCORES = 3, FREE_DEPTH = 32, SLICE_FROM = 64 };
+enum { LOGITS_PART = 9, FEW_CHUNKS = 4 };
+/* Elements of scores of several heads that a chunk may have: with what is made of them, a part of
+ * the second cache. */
+enum { TOGETHER = 1 << 16 };
 /* Each chunk of logits reads all weights and adds to all of their gradient: few are enough. */
 enum { WIDE_LOGITS = 4, LOGITS_CHUNKS = 8 };
 /* What is computed again for each chunk is little beside what comes of it: scores and what they
@@ -83,10 +89,27 @@ static Search *look_at(const Graph *g, Arena *a)
 
 /* ---- regions ----------------------------------------------------------------------- */
 
+/* One of many products, as those of heads are: no factor is a weight that all of them read. */
+static bool is_batched(const Graph *g, Ref r)
+{
+    int want[2];
+    for (int a = 0; a < rank(g, r); a++)
+        if (dim(g, r, a) > 1 && operand_axes(g, r, a, want) && want[0] >= 0 && want[1] >= 0)
+            return true;
+    return false;
+}
+
+/* So many times as large as what it reads a product has to be. Layers of a perceptron may be four
+ * times as wide as their input, and are worth keeping. */
+static int wider(const Graph *g, Ref seed, const Chunks *is)
+{
+    return is->wider > 0 ? is->wider : is_batched(g, seed) ? WIDER_SCORES : WIDER;
+}
+
 /* Nearly as large as the seed: it is not to exist whole. */
 static bool is_wide(const Region *v, Ref r)
 {
-    return elems(v->g, r) > elems(v->g, v->seed) / WIDER;
+    return elems(v->g, r) > elems(v->g, v->seed) / v->wider;
 }
 
 static bool is_given(const Graph *g, Ref r)
@@ -254,7 +277,8 @@ static bool widens(const Region *v, int axis)
     if (!operand_axes(v->g, v->seed, axis, want))
         return false;
     for (int i = 0; i < 2; i++)
-        if (want[i] != WHOLE && elems(v->g, v->seed) / WIDER < elems(v->g, arg(v->g, v->seed, i)))
+        if (want[i] != WHOLE &&
+            elems(v->g, v->seed) / v->wider < elems(v->g, arg(v->g, v->seed, i)))
             return false;
     return true;
 }
@@ -263,6 +287,7 @@ static bool widens(const Region *v, int axis)
 static int find_axes(Search *s, Region *v, const Chunks *is, int axis[])
 {
     int n = 0;
+    v->wider = wider(s->g, v->seed, is);
     for (int a = 0; a < rank(s->g, v->seed); a++)
         if (dim(s->g, v->seed, a) > 1 && widens(v, a) && grow(s, v, a) &&
             (is->slices == 0 || sums_nothing(s, v)))
@@ -309,13 +334,22 @@ static int64_t wide_elems(const Region *v, const Chunks *is)
     return all <= is->wide / FEW_CHUNKS ? 0 : few < is->wide ? few : is->wide;
 }
 
+/* Some rows of one matrix, and of as many beside it as a cache holds together: they are read where
+ * they lie, and not taken apart first. */
+static int64_t side_by_side(const Region *v, const int axis[], int n, int64_t elems)
+{
+    for (int i = n - 2; i >= 0 && elems * dim(v->g, v->seed, axis[i]) <= TOGETHER; i--)
+        elems *= dim(v->g, v->seed, axis[i]);
+    return elems;
+}
+
 /* Elements of a chunk of the region with these axes, if it is large enough to be cut; or 0. */
 static int64_t chunk_elems(const Region *v, const int axis[], int n, const Chunks *is)
 {
     int64_t all = matrix_elems(v->g, v->seed, axis, n), n_rows = dim(v->g, v->seed, axis[n - 1]);
     int64_t row = all / n_rows, rows = best_rows(n_rows) * row;
     if (v->scores && is->scores_from > 0 && all >= is->scores_from && rows > 0 && rows <= is->most)
-        return rows;
+        return side_by_side(v, axis, n, rows);
     return all < is->from ? 0 : v->scores ? is->most : logits_elems(n_rows, row, is);
 }
 
@@ -326,7 +360,7 @@ static bool choose(Search *s, Region *v, const int axis[], int n, const Chunks *
 {
     int64_t all = elems(s->g, v->seed);
     int best = is->levels > 1 ? axis[0] : axis[n - 1];
-    bool fits = false, by_rows = is->wide > 0 && v->scores;
+    bool fits = false, by_rows = is->by_rows && v->scores;
     for (int i = n - 1; i >= 0 && !(fits && by_rows); i--) {
         int64_t extent = dim(s->g, v->seed, axis[i]), rows = rows_of(extent, all, v->most);
         int64_t good = i < n - 1 || is->slices > 0 ? 1 : GOOD_ROWS;
@@ -343,11 +377,11 @@ static bool choose(Search *s, Region *v, const int axis[], int n, const Chunks *
 }
 
 /* May widen(): an operand is much smaller than what comes of it. */
-static bool is_seed(const Graph *g, Ref r, int64_t from)
+static bool is_seed(const Graph *g, Ref r, int64_t from, const Chunks *is)
 {
     return op_of(g, r) == OP_contract && elems(g, r) >= from &&
-           (elems(g, r) / WIDER >= elems(g, arg(g, r, 0)) ||
-            elems(g, r) / WIDER >= elems(g, arg(g, r, 1)));
+           (elems(g, r) / wider(g, r, is) >= elems(g, arg(g, r, 0)) ||
+            elems(g, r) / wider(g, r, is) >= elems(g, arg(g, r, 1)));
 }
 
 /* Elements of the least value that may be cut. */
@@ -372,7 +406,7 @@ static bool find_region(Search *s, Region *v, bool is_body, const Chunks *is)
     const Graph *g = s->g;
     const int64_t from = is_body ? is->most + 1 : least_seed(is);
     for (v->seed++; v->seed < (Ref)g->node.n; v->seed++) {
-        int axis[MAX_RANK], n = is_seed(g, v->seed, from) ? find_axes(s, v, is, axis) : 0;
+        int axis[MAX_RANK], n = is_seed(g, v->seed, from, is) ? find_axes(s, v, is, axis) : 0;
         if (n == 0)
             continue;
         v->most = is_body           ? is->most
@@ -444,7 +478,7 @@ static bool chunk_all(Graph **g, const Chunks *is)
 {
     bool any = false;
     for (Ref r = 1; r < (Ref)(*g)->node.n; r++)
-        any = any || is_seed(*g, r, least_seed(is));
+        any = any || is_seed(*g, r, least_seed(is), is);
     if (!any)
         return false;
     Graph *numbered = number_draws(*g), *to = numbered != NULL ? numbered : *g;
@@ -461,10 +495,12 @@ bool chunk_rows(Graph **g, int64_t from, int64_t wide, int levels)
 {
     bool given = from >= 0;
     if (!given && wide > 0)
-        return chunk_all(g, &(Chunks){.wide = wide, .fewest = FEW_ROWS, .levels = levels});
+        return chunk_all(
+            g, &(Chunks){.wide = wide, .fewest = FEW_ROWS, .levels = levels, .by_rows = true});
     from = given ? from : CHUNK_FROM;
     Chunks is = {.from = from, .most = from / CHUNKS_OF_LEAST, .levels = levels};
     is.scores_from = given ? 0 : CHUNK_SCORES_FROM;
+    is.by_rows = !given;
     is.fewest = given ? 1 : FEW_ROWS;
     return from > 0 && chunk_all(g, &is);
 }

@@ -21,12 +21,15 @@ typedef struct Chunks {
                      * has no divisor, and weights pass through the caches once a chunk */
     int64_t wide;   /* ... or, not 0: regions by their own size, into chunks of so many elements */
     int levels;     /* how deep scans may be nested */
+    int wider;      /* of a body: the region's; else 0 */
+    bool by_rows;   /* of scores: masks hide columns from some rows, not from a head */
 } Chunks;
 
 /* Nodes that are computed for some rows at a time. */
 typedef struct Region {
     const Graph *g;
     Ref seed;
+    int wider;     /* values are wide that have more elements than 1 / wider of the seed's */
     int32_t *axis; /* by node: which of its axes are the rows; MIXED: it is not in the region */
     bool *free;    /* by node: made of constants alone, by one element at a time */
     int64_t extent, rows; /* all rows, and those of a chunk; rows divides extent */

@@ -174,7 +174,9 @@ static void build_body(Chunker *c)
     Chunks inner = {.most = c->v->most,
                     .slices = c->is->slices,
                     .fewest = c->is->fewest,
-                    .levels = c->is->levels - 1};
+                    .levels = c->is->levels - 1,
+                    .wider = c->v->wider,
+                    .by_rows = c->is->by_rows};
     chunk_graph(&c->body, c->to, &inner);
 }
 

@@ -76,14 +76,14 @@ bool can_keep_steps(const Graph *g, int deepest);
  * computes some rows at a time: in place of the primal graph *g there is another one, with
  * scans for that. Regions with a matrix of `from` elements or more are so cut that no value in
  * them has more than from / CHUNKS_OF_LEAST, as far as `levels` nested scans allow. Where `from` is
- * CHUNK_DEFAULT, scores of attention are cut from CHUNK_SCORES_FROM on, 256 by 256, where that is
- * faster, and others from CHUNK_FROM on, 8,192 by 8,192, where that is smaller; but if `wide` is
+ * CHUNK_DEFAULT, scores of attention are cut from CHUNK_SCORES_FROM on, 128 by 128, where that is
+ * as fast, and others from CHUNK_FROM on, 8,192 by 8,192, where that is smaller; but if `wide` is
  * not 0, scores into four chunks or chunks of so many elements, and what is far larger into eight.
  * False: there is none.   keeps: the bits of each row; what is summed over rows is the sum of the
  * chunks' sums. */
 bool chunk_rows(Graph **g, int64_t from, int64_t wide, int levels);
 enum { CHUNKS_OF_LEAST = 32, CHUNK_DEFAULT = -1 };
-enum { CHUNK_SCORES_FROM = 1 << 16, CHUNK_FROM = 1 << 26 };
+enum { CHUNK_SCORES_FROM = 1 << 14, CHUNK_FROM = 1 << 26 };
 /* ... of any size, in so many slices or as near to that as can be, along axes over which nothing
  * is summed (batch, heads).   keeps: all bits. */
 bool chunk_slices(Graph **g, int64_t slices, int levels);

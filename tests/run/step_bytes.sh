@@ -28,10 +28,10 @@ most() {
 most lenet 2279000
 most resnet8 25843000
 most conv-fashion 22325000
-most gpt-tiny 32781000
-most gpt-tiny 32781000 --budget light
+most gpt-tiny 23987000
+most gpt-tiny 23987000 --budget light
 most gpt2-124m-b4-t64 502526000
-most gpt2-124m-b4-t256 768527000
+most gpt2-124m-b4-t256 707372000
 most mobilenetv2-b1-all 2392000
 most mobilenetv2-b8-all 18544000
 most rnn-1000 8627000
