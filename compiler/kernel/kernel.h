@@ -267,6 +267,9 @@ Kernel *kernel_without_zero_sums(Arena *arena, Kernel *k, int in, int out);
 /* A kernel in which no PAR loop stores just what a RED loop before it, of as many steps in the same
  * loop, computes: the RED loop stores it; k itself where there is none (join.c). */
 Kernel *kernel_join(Arena *arena, Kernel *k);
+/* A kernel in which no nest of loops sums up elements that the nest before it does, too, unless it
+ * needs what that gives: one walk has both sums; k itself where there is none (walk.c). */
+Kernel *kernel_share_walks(Arena *arena, Kernel *k);
 /* A kernel in which what a RED loop computes by a transcendental function, and two or more loops
  * over the same elements behind it, too, rests in an output that the last of them, a PAR loop,
  * stores to; k itself where there is none (rest.c). */

@@ -276,8 +276,9 @@ static Trouble lower_loops(Clusters *c, Group *gr, Ref *store_first)
             t = loop_build(&b, name);
         if (t == FINE) {
             keep_operands(gr, c->arena, &b.e);
-            gr->kernel = kernel_hoist(
-                c->arena, kernel_join(c->arena, kernel_coalesce(c->arena, c->scratch, b.e.k)));
+            Kernel *k = kernel_coalesce(c->arena, c->scratch, b.e.k);
+            k = kernel_join(c->arena, kernel_share_walks(c->arena, k));
+            gr->kernel = kernel_hoist(c->arena, k);
             return FINE;
         }
         *store_first = b.e.store_first;

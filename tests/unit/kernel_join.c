@@ -1,4 +1,5 @@
-/* Stores that join the loop of a sum: which ones do, and that the kernel leaves the same bits. */
+/* Stores that join the loop of a sum, sums that share a walk: which ones do, and that the kernel
+ * leaves the same bits. */
 #include <check.h>
 #include <string.h>
 
@@ -13,10 +14,12 @@
 
 enum { N_ROWS = 8, N_COLUMNS = 20, N_ELEMS = N_ROWS * N_COLUMNS };
 
-static const struct {
+typedef struct Case {
     int joins; /* loops fewer */
     const char *what, *text;
-} cases[] = {
+} Case;
+
+static const Case cases[] = {
     {1, "what is summed",
      ROWS(SUM END "par l < 20 { %5: f32 = load b0[20*i + l] %6: f32 = exp %5 "
                   "store b1[20*i + l], %6 }")},
@@ -82,6 +85,55 @@ static const struct {
 };
 enum { N_CASES = sizeof cases / sizeof *cases };
 
+/* Two nests over a row, the second of which reads and sums what `body` says. */
+#define TWO(between, body)                                                                         \
+    ROWS("%1: f32 = acc add seq j < 5 { red k < 4 { %2: f32 = load b0[20*i + 4*j + k] "            \
+         "into %1, %2 } } %3: f32 = fold %1 store b2[i], %3 " between                              \
+         "seq m < 5 { red n < 4 { " body " } } %8: f32 = fold %4 store b1[i], %8")
+
+static const Case walks[] = {
+    {2, "the same elements",
+     TWO("%4: f32 = acc add ", "%5: f32 = load b0[20*i + 4*m + n] "
+                               "%6: f32 = mul %5, %5 into %4, %6")},
+    {2, "constants between",
+     TWO("%4: f32 = acc max %7: f32 = const 3 ", "%5: f32 = load b0[20*i + 4*m + n] "
+                                                 "%6: f32 = sub %5, %7 into %4, %6")},
+    {2, "another operand as well",
+     TWO("%4: f32 = acc add ", "%5: f32 = load b0[20*i + 4*m + n] %9: f32 = load b0[4*m + n] "
+                               "%6: f32 = mul %5, %9 into %4, %6")},
+    {4, "three of them",
+     TWO("%10: f32 = acc add seq p < 5 { red q < 4 { %11: f32 = load b0[20*i + 4*p + q] "
+         "%12: f32 = neg %11 into %10, %12 } } %13: f32 = fold %10 store b1[i + 8], %13 "
+         "%4: f32 = acc min ",
+         "%5: f32 = load b0[20*i + 4*m + n] into %4, %5")},
+    {0, "other elements", TWO("%4: f32 = acc add ", "%5: f32 = load b0[4*m + n] into %4, %5")},
+    {0, "what the first sum gives",
+     TWO("%4: f32 = acc add ", "%5: f32 = load b0[20*i + 4*m + n] %6: f32 = sub %5, %3 "
+                               "into %4, %6")},
+    {0, "what was stored between",
+     TWO("store b1[20*i], %3 %4: f32 = acc add ",
+         "%5: f32 = load b0[20*i + 4*m + n] %6: f32 = load b1[20*i] %7: f32 = add %5, %6 "
+         "into %4, %7")},
+    {0, "the other way round",
+     ROWS("%1: f32 = acc add seq j < 20 { %2: f32 = load b0[20*i + j] into %1, %2 } "
+          "%3: f32 = fold %1 store b2[i], %3 %4: f32 = acc add "
+          "seq m < 20 down { %5: f32 = load b0[20*i + m] into %4, %5 } "
+          "%8: f32 = fold %4 store b1[i], %8")},
+    {0, "one accumulator, twice",
+     ROWS("%1: f32 = acc add red k < 20 { %2: f32 = load b0[20*i + k] into %1, %2 } "
+          "red m < 20 { %5: f32 = load b0[20*i + m] %6: f32 = mul %5, %5 into %1, %6 } "
+          "%8: f32 = fold %1 store b1[i], %8")},
+    {0, "a loop beside the inner one",
+     TWO("%4: f32 = acc add ", "%5: f32 = load b0[20*i + 4*m + n] into %4, %5 } red o < 4 { "
+                               "%9: f32 = load b0[20*i + 4*m + o] into %4, %9")},
+    {0, "another length",
+     ROWS("%1: f32 = acc add red k < 20 { %2: f32 = load b0[20*i + k] into %1, %2 } "
+          "%3: f32 = fold %1 store b2[i], %3 %4: f32 = acc add "
+          "red m < 19 { %5: f32 = load b0[20*i + m] into %4, %5 } %8: f32 = fold %4 "
+          "store b1[i], %8")},
+};
+enum { N_WALKS = sizeof walks / sizeof *walks };
+
 static int n_loops(const Kernel *k)
 {
     int n = 0;
@@ -106,28 +158,40 @@ static void run(const Kernel *k, Bytes *m, Arena *scratch)
     kernel_run(k, K_EXACT, mem, scratch);
 }
 
-START_TEST(stores_join_sums)
+/* It gives the same bits, with as many loops fewer. */
+static void check_pass(const Case *c, Kernel *(*pass)(Arena *, Kernel *))
 {
     Ctx cx;
     Arena scratch = {0};
     Bytes whole, joined;
     ctx_init(&cx);
-    const char *text = cases[_i].text;
-    Kernel *k = kernel_read(&cx, &cx.perm, source_add(&cx, "test", text, strlen(text), false));
-    ck_assert_msg(k != NULL, "%s: can't be read", cases[_i].what);
+    Kernel *k =
+        kernel_read(&cx, &cx.perm, source_add(&cx, "test", c->text, strlen(c->text), false));
+    ck_assert_msg(k != NULL, "%s: can't be read", c->what);
     const char *wrong = kernel_verify(k, &scratch);
-    ck_assert_msg(wrong == NULL, "%s: %s", cases[_i].what, wrong);
-    Kernel *j = kernel_join(&cx.perm, k);
+    ck_assert_msg(wrong == NULL, "%s: %s", c->what, wrong);
+    Kernel *j = pass(&cx.perm, k);
     wrong = kernel_verify(j, &scratch);
-    ck_assert_msg(wrong == NULL, "%s, joined: %s", cases[_i].what, wrong);
-    ck_assert_msg(n_loops(k) - n_loops(j) == cases[_i].joins, "%s: %d loops of %d are left",
-                  cases[_i].what, n_loops(j), n_loops(k));
-    ck_assert(cases[_i].joins > 0 || j == k);
+    ck_assert_msg(wrong == NULL, "%s, joined: %s", c->what, wrong);
+    ck_assert_msg(n_loops(k) - n_loops(j) == c->joins, "%s: %d loops of %d are left", c->what,
+                  n_loops(j), n_loops(k));
+    ck_assert(c->joins > 0 || j == k);
     run(k, &whole, &scratch);
     run(j, &joined, &scratch);
-    ck_assert_msg(memcmp(&whole, &joined, sizeof whole) == 0, "%s: other bits", cases[_i].what);
+    ck_assert_msg(memcmp(&whole, &joined, sizeof whole) == 0, "%s: other bits", c->what);
     arena_free(&scratch);
     ctx_free(&cx);
+}
+
+START_TEST(stores_join_sums)
+{
+    check_pass(&cases[_i], kernel_join);
+}
+END_TEST
+
+START_TEST(sums_share_walks)
+{
+    check_pass(&walks[_i], kernel_share_walks);
 }
 END_TEST
 
@@ -136,6 +200,7 @@ Suite *suite_kernel_join(void)
     Suite *s = suite_create("kernel_join");
     TCase *t = tcase_create("join");
     tcase_add_loop_test(t, stores_join_sums, 0, N_CASES);
+    tcase_add_loop_test(t, sums_share_walks, 0, N_WALKS);
     suite_add_tcase(s, t);
     return s;
 }
