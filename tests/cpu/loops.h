@@ -256,6 +256,30 @@ static inline Kernel *pairs(Arena *arena, DType t, int64_t m, int64_t n)
     return k;
 }
 
+/* y = y where y < x, of four matrices of m x n that are put together: of every second row and
+ * column of y another one, the last of them nowhere. */
+static inline Kernel *interleaved(Arena *arena, DType t, int64_t m, int64_t n)
+{
+    Kernel *k = kernel_new(arena, K_LOOP, "interleaved");
+    int y = k_buf(k, t, 4 * m * n, K_INOUT);
+    Val i = k_par(k, m), row = k_par(k, 2), j = k_par(k, n), col = k_par(k, 2);
+    Val x[2], zero = k_const(k, I32, 0), one = k_const(k, t, 1);
+    for (int r = 0; r < 2; r++) {
+        int buf = k_buf(k, t, m * n, K_IN);
+        KBound b[] = {{k_aff_val(row, 1), r, r + 1}, {k_aff_val(col, 1), 0, 1 + (r == 0)}};
+        x[r] = k_load_bounded(k, buf, at2(i, n, j, 1), b, 2, 1);
+    }
+    Val first = k_binary(k, KI_EQ, k_index(k, I32, k_aff_val(row, 1)), zero);
+    KAff at = k_aff_add(at2(i, 4 * n, row, 2 * n), at2(j, 2, col, 1));
+    Val old = k_load(k, y, at), new = k_select(k, first, x[0], x[1]);
+    new = k_select(k, k_binary(k, KI_EQ, k_index(k, I32, k_aff_val(col, 1)), zero), new,
+                   k_binary(k, KI_ADD, new, one));
+    k_store(k, y, at, k_select(k, k_binary(k, KI_LT, old, new), old, new));
+    k_end(k, i);
+    k_finish(k);
+    return k;
+}
+
 /* Sums down columns of two matrices, half of the columns of each, and of their products with a
  * number of each row. */
 static inline Kernel *joined_columns(Arena *arena, int64_t m, int64_t n)
@@ -296,6 +320,8 @@ static inline void add_shapes(Arena *arena, Kernels *s)
         add_kernel(arena, s, padded(arena, F64, m, 2 * n, 1, 2));
         for (int t = F32; t <= I64; t++)
             add_kernel(arena, s, pairs(arena, (DType)t, m, n));
+        for (int t = F32; t <= I64; t++)
+            add_kernel(arena, s, interleaved(arena, (DType)t, m, n));
         add_kernel(arena, s, embedding(arena, I32, m, n));
         add_kernel(arena, s, pick(arena, n));
         add_kernel(arena, s, scatter_add(arena, m, n));

@@ -12,6 +12,7 @@ void gen_init(Gen *g, Ir *ir, const Kernel *k, Arena *arena)
     g->vary = NEW_ARRAY(arena, bool, k->inst.n);
     g->slot = NEW_ARRAY(arena, Lv, k->inst.n);
     g->slot_wide = NEW_ARRAY(arena, bool, k->inst.n);
+    g->held = NEW_ARRAY(arena, Lv, k->access.n);
     g->careless = NEW_ARRAY(arena, bool, k->access.n);
     gen_find_careless(k, g->careless, arena);
     if (ir->mach->flush)

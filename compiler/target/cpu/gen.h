@@ -23,6 +23,9 @@ typedef struct Gen {
     const bool *known;   /* by Val: LLVM may know it; or NULL */
     Lv zero, zero_of;    /* of the function: an i64 that it cannot know */
     bool *careless;      /* by access: outside of its bounds it may give anything */
+    Val pair;            /* a loop whose two turns are written out in a vector context, or 0; ... */
+    int turn;            /* ... which of them this is */
+    Lv *held;            /* by access: what the first turn stores once the second does */
     bool *local_by_lane; /* by buffer: LOCAL element e of lane l is at e*width + l */
     /* by Val */
     Lv *value; /* scalar, or vector where vary; indices: i64 at lane 0 */

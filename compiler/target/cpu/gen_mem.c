@@ -23,12 +23,17 @@ Lv gen_affine(Gen *g, const KAff *x)
     return sum;
 }
 
-int64_t gen_stride(const Gen *g, const KAff *x)
+static int64_t coef_of(const KAff *x, Val v)
 {
-    for (int i = 0; i < x->n && g->lane != 0; i++)
-        if (x->t[i].v == g->lane)
+    for (int i = 0; i < x->n && v != 0; i++)
+        if (x->t[i].v == v)
             return x->t[i].coef;
     return 0;
+}
+
+int64_t gen_stride(const Gen *g, const KAff *x)
+{
+    return coef_of(x, g->lane);
 }
 
 bool gen_irregular(const Gen *g, const KAff *x)
@@ -416,17 +421,21 @@ static void store_one(Gen *g, const KAccess *a, DType t, Lv x)
     ir_store(g->ir, gen_to_mem(g, t, x), p, dtype_bytes(t));
 }
 
-static void store_run(Gen *g, const KAccess *a, DType t, Lv x, Lv mask)
+static void store_at(Gen *g, Lv x, Lv p, int bytes, Lv mask)
 {
-    Lv p = address(g, a, element(g, a, gen_affine(g, &a->at), 0));
-    x = gen_to_mem(g, t, x);
     if (mask == NULL) {
-        ir_store(g->ir, x, p, dtype_bytes(t));
+        ir_store(g->ir, x, p, bytes);
         return;
     }
     Lt types[] = {LLVMTypeOf(x), g->ir->ptr};
-    Lv arg[] = {x, p, ir_int32(g->ir, dtype_bytes(t)), mask};
+    Lv arg[] = {x, p, ir_int32(g->ir, bytes), mask};
     ir_intrinsic(g->ir, "llvm.masked.store", types, 2, arg, 4);
+}
+
+static void store_run(Gen *g, const KAccess *a, DType t, Lv x, Lv mask)
+{
+    Lv p = address(g, a, element(g, a, gen_affine(g, &a->at), 0));
+    store_at(g, gen_to_mem(g, t, x), p, dtype_bytes(t), mask);
 }
 
 /* Every second element: two masked stores, which leave what lies between as it is. */
@@ -441,11 +450,38 @@ static void store_pairs(Gen *g, const KAccess *a, DType t, Lv x, Lv mask)
     for (int h = 0; h < 2; h++) {
         for (int l = 0; l < n; l++)
             pick[l] = (h * n + l) / 2;
-        Lt types[] = {LLVMTypeOf(x), ir->ptr};
-        Lv arg[] = {ir_shuffle(ir, x, x, pick, n), ir_off(ir, p, h * n * dtype_bytes(t)),
-                    ir_int32(ir, dtype_bytes(t)), spread_mask(g, mask, h * n)};
-        ir_intrinsic(ir, "llvm.masked.store", types, 2, arg, 4);
+        store_at(g, ir_shuffle(ir, x, x, pick, n), ir_off(ir, p, h * n * dtype_bytes(t)),
+                 dtype_bytes(t), spread_mask(g, mask, h * n));
     }
+}
+
+/* Every second element, and with the loop's other turn those between: one run. Stored turn by turn,
+ * they would be on the way to memory when the second turn reads what lies between, in place. */
+static void store_both(Gen *g, int32_t access, DType t, Lv x)
+{
+    Ir *ir = g->ir;
+    const KAccess *a = &g->k->access.at[access];
+    int n = g->width, lane[64], twice[64];
+    x = gen_to_mem(g, t, x);
+    if (g->turn == 0) {
+        g->held[access] = x;
+        return;
+    }
+    for (int l = 0; l < 2 * n; l++)
+        lane[l] = l % 2 * n + l / 2;
+    Lv all = ir_shuffle(ir, g->held[access], x, lane, 2 * n), mask = NULL;
+    Lv p = ir_off(ir, address(g, a, gen_affine(g, &a->at)), -dtype_bytes(t));
+    for (int l = 0; l < 2 * n; l++)
+        twice[l] = l / 2;
+    if (g->mask != NULL)
+        mask = ir_shuffle(ir, g->mask, g->mask, twice, 2 * n);
+    store_at(g, all, p, dtype_bytes(t), mask);
+}
+
+static bool has_partner(const Gen *g, const KAccess *a, DType t)
+{
+    return g->pair != 0 && a->n_bounds == 0 && coef_of(&a->at, g->pair) == 1 &&
+           dtype_bytes(t) >= 4 && (g->mask == NULL || maskable(g, t));
 }
 
 /* Where a lane that is masked off writes: nobody looks there. */
@@ -489,6 +525,8 @@ void gen_store(Gen *g, int32_t access, Lv x, bool vary)
         x = vary ? x : ir_splat(g->ir, x, g->width);
         if (stride == 1 && !irregular)
             store_run(g, a, t, x, both(g, g->mask, in.lane));
+        else if (stride == 2 && !irregular && has_partner(g, a, t))
+            store_both(g, access, t, x);
         else if (stride == 2 && !irregular && machine_masks_pairs(g->ir->mach, t, g->width))
             store_pairs(g, a, t, x, both(g, g->mask, in.lane));
         else

@@ -90,7 +90,7 @@ static void emit_vector(Emit *e, const Node *n, Lv from, Lv to, bool whole)
 /* Written out, so that accumulators by lane, which the index chooses, are registers. */
 static bool is_short(const Node *loop, int64_t extent)
 {
-    enum { FEW_TURNS = 4, FEW_ITEMS = 24 };
+    enum { FEW_ITEMS = 24 };
     int items = 0;
     for (const Node *n = loop->first; n != NULL; n = n->next) {
         if (n->loop)
@@ -118,11 +118,15 @@ static void emit_loop(Emit *e, const Node *n)
         return;
     }
     bool down = i->op == KI_SEQ && i->aux == 1;
-    if (is_short(n, extent) && i->reach == K_ALL && g->width > 1) {
+    bool in_vector = is_short(n, extent) && i->reach == K_ALL && g->width > 1;
+    if (in_vector || tree_is_written_out(e->t, n)) {
+        g->pair = in_vector && extent == 2 && i->op == KI_PAR ? n->v : 0;
         for (int64_t at = 0; at < extent; at++) {
+            g->turn = (int)at;
             g->value[n->v] = ir_int(ir, down ? extent - 1 - at : at);
             emit_items(e, n);
         }
+        g->pair = 0;
         return;
     }
     IrLoop l = ir_loop(ir, ir_int(ir, 0), gen_end(g, n->v), 1, false);

@@ -203,11 +203,43 @@ static Node *only_loop(const Tree *t, const Node *in)
     return found;
 }
 
+static bool has_term(const KAff *x, Val v)
+{
+    for (int i = 0; i < x->n; i++)
+        if (x->t[i].v == v)
+            return true;
+    return false;
+}
+
+/* What is done for an iteration depends on its number. */
+static bool is_asked(const Kernel *k, Val loop)
+{
+    for (Val v = loop + 1; v < (Val)k->inst.n; v++) {
+        const KInst *i = &k->inst.at[v];
+        if (i->op == KI_INDEX && has_term(&k->affine.at[i->aux], loop))
+            return true;
+        const KAccess *a = i->op == KI_LOAD ? &k->access.at[i->aux] : NULL;
+        for (int b = 0; a != NULL && b < a->n_bounds; b++)
+            if (has_term(&a->bound[b].e, loop))
+                return true;
+    }
+    return false;
+}
+
+bool tree_is_written_out(const Tree *t, const Node *loop)
+{
+    const KInst *i = &t->k->inst.at[loop->v];
+    return i->op == KI_PAR && i->imm.i <= FEW_TURNS && i->imm.i > 1 && i->reach == K_ALL &&
+           is_asked(t->k, loop->v);
+}
+
 static void find_chain(Tree *t)
 {
     t->n_chain = 0;
     for (Node *n = only_loop(t, t->root); n != NULL; n = only_loop(t, n)) {
         if (t->k->inst.at[n->v].op != KI_PAR || t->n_chain == MAX_CHAIN)
+            break;
+        if (t->n_chain > 0 && tree_is_written_out(t, n))
             break;
         t->chain[t->n_chain++] = n;
     }

@@ -15,7 +15,7 @@ struct Node {
     Node *parent, *prev, *next, *first, *last;
 };
 
-enum { MAX_CHAIN = 16 };
+enum { MAX_CHAIN = 16, FEW_TURNS = 4 };
 
 typedef struct Tree {
     const Kernel *k; /* adjacent PAR loops merged where every access allows it */
@@ -45,6 +45,10 @@ static inline const Node *tree_chain_vector(const Tree *t)
 }
 /* Whether v is computed again for each iteration of the loop `of`. */
 bool tree_depends(const Tree *t, Val v, Val of);
+
+/* Its few iterations are written out one after another: each does something else, as of the phases
+ * of a strided convolution that are put together, and knows what. */
+bool tree_is_written_out(const Tree *t, const Node *loop);
 
 /* tree_vector.c: chooses the loops that move along lanes; sets Node.width. */
 void tree_choose_vectors(Tree *t, const Machine *m);
