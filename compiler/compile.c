@@ -191,6 +191,8 @@ static bool entry_graph(Ctx *cx, const Options *o, EntryKind e, bool primal_only
     simplify(cx, g);
     if (take_graph(out, merge_chunks(cx, g))) /* chunks and their reverse in one walk */
         g = *out;
+    if (take_graph(out, sum_in_leaves(g))) /* lanes share what one tile would have summed */
+        simplify(cx, g = *out);
     if (take_graph(out, replay(g))) /* what the model asks to recompute */
         simplify(cx, g = *out);
     double share = light_share(&o->form, e);

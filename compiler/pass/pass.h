@@ -101,6 +101,11 @@ void ask_parts(Graph *g);
 /* Is a value of this origin one of those? */
 bool part_drops(const Origin *o);
 
+/* A copy of the joint graph g in which products of the reverse pass with few results and many terms
+ * are sums of several products (leaves.c). NULL: there are none. The caller frees it.
+ * breaks: the order of those sums. */
+Graph *sum_in_leaves(const Graph *g);
+
 /* A copy of the joint graph g in which the reverse pass computes again what the model says
  * (`recompute`). NULL: it asks for nothing. The caller frees it.
  * requires: vjp(); simplify() and cluster() know of the second computations by their origins. */
