@@ -48,12 +48,18 @@ typedef struct Mock {
     long (*calls)(void);
     const char *(*failed)(void);
     void (*counts)(long *bytes, long *launches, long *graphs);
+    int (*device)(void);
+    void (*lend)(void *p, size_t n);
     int (*allocate)(uint64_t *p, size_t n);
     int (*release)(uint64_t p);
     int (*retain)(void **context, int device);
     int (*drop)(int device);
     int (*push)(void *context);
     int (*pop)(void **context);
+    int (*create)(void **stream, unsigned flags);
+    int (*destroy)(void *stream);
+    int (*synchronize)(void *stream);
+    int (*copy)(uint64_t to, const void *from, size_t n, void *stream);
 } Mock;
 
 static void find(Mock *m, const char *name, void *to)
@@ -73,12 +79,18 @@ static Mock open_mock(void)
     find(&m, "mock_calls", &m.calls);
     find(&m, "mock_failed", &m.failed);
     find(&m, "mock_counts", &m.counts);
+    find(&m, "mock_device", &m.device);
+    find(&m, "mock_lend", &m.lend);
     find(&m, "cuMemAlloc_v2", &m.allocate);
     find(&m, "cuMemFree_v2", &m.release);
     find(&m, "cuDevicePrimaryCtxRetain", &m.retain);
     find(&m, "cuDevicePrimaryCtxRelease_v2", &m.drop);
     find(&m, "cuCtxPushCurrent_v2", &m.push);
     find(&m, "cuCtxPopCurrent_v2", &m.pop);
+    find(&m, "cuStreamCreate", &m.create);
+    find(&m, "cuStreamDestroy_v2", &m.destroy);
+    find(&m, "cuStreamSynchronize", &m.synchronize);
+    find(&m, "cuMemcpyHtoDAsync_v2", &m.copy);
     return m;
 }
 
@@ -338,6 +350,80 @@ static void check_device(const Mock *m, const gradc_cuda *gpu)
     EXPECT(digits_cuda_close(g) == GRADC_OK);
 }
 
+/* Steps on a stream of the caller's, behind what the caller has queued there, and done when the
+ * caller has waited for it. */
+static void queue_on_stream(const Mock *m, digits_cuda *g, void *stream, uint64_t x)
+{
+    void *context;
+    long bytes, launches, graphs;
+    m->counts(&bytes, &launches, &graphs);
+    digits_cuda_inputs in = {.image = (float *)x, .label = label[0]};
+    EXPECT(m->retain(&context, 7) == 0 && m->push(context) == 0);
+    EXPECT(m->copy(x, image[0], sizeof image[0], stream) == 0 && m->pop(&context) == 0);
+    EXPECT(digits_cuda_step(g, &in, NULL) == GRADC_OK);
+    in = inputs(1);
+    EXPECT(digits_cuda_step(g, &in, NULL) == GRADC_OK);
+    m->counts(&bytes, &launches, &graphs);
+    EXPECT(graphs == 2 && launches == 0);
+    EXPECT(m->push(context) == 0 && m->synchronize(stream) == 0 && m->pop(&context) == 0);
+    m->counts(&bytes, &launches, &graphs);
+    EXPECT(launches > 0 && m->drop(7) == 0);
+}
+
+static void check_stream(const Mock *m)
+{
+    static float x[ROWS * PIXELS];
+    Block b;
+    digits_cuda *g;
+    gradc_cuda *gpu;
+    gradc_error e;
+    void *context, *stream;
+    float loss = 0;
+    EXPECT(m->retain(&context, 7) == 0 && m->push(context) == 0);
+    EXPECT(m->create(&stream, 0) == 0 && m->pop(&context) == 0);
+    gradc_cuda_options o = {.struct_size = sizeof o, .stream = stream};
+    EXPECT(gradc_cuda_open(&o, &gpu, &e) == GRADC_OK && init(&b, gpu, &g) == GRADC_OK);
+    m->lend(x, sizeof x);
+    queue_on_stream(m, g, stream, (uint64_t)(uintptr_t)x);
+    EXPECT(digits_cuda_wait(g, &loss) == GRADC_OK && loss == cpu_loss[1]);
+    for (int s = 2; s < STEPS; s++) {
+        digits_cuda_inputs in = inputs(s);
+        EXPECT(digits_cuda_step(g, &in, &loss) == GRADC_OK && loss == cpu_loss[s]);
+    }
+    check_trained(g);
+    EXPECT(digits_cuda_close(g) == GRADC_OK); /* the stream is still there */
+    gradc_cuda_close(gpu);
+    EXPECT(m->push(context) == 0 && m->destroy(stream) == 0 && m->pop(&context) == 0);
+    EXPECT(m->drop(7) == 0);
+}
+
+/* The second of two devices; options that name none, or are none. */
+static void check_choice(const Mock *m)
+{
+    Block b;
+    digits_cuda *g;
+    gradc_cuda *gpu;
+    gradc_cuda_device about;
+    gradc_error e;
+    gradc_cuda_options o = {.struct_size = sizeof o, .device = 1};
+    setenv("GRADC_MOCK_DEVICES", "2", 1);
+    EXPECT(gradc_cuda_open(&o, &gpu, &e) == GRADC_OK && init(&b, gpu, &g) == GRADC_OK);
+    gradc_cuda_about(gpu, &about);
+    EXPECT(about.device == 1 && about.devices == 2 && gpu->device == 1 && m->device() == 8);
+    EXPECT(digits_cuda_close(g) == GRADC_OK);
+    gradc_cuda_close(gpu);
+    for (int k = 0; k < 2; k++) {
+        o.device = k == 0 ? 2 : -1;
+        EXPECT(gradc_cuda_open(&o, &gpu, &e) == GRADC_NO_GPU && gpu == NULL);
+        EXPECT(strstr(e.text, k == 0 ? "no device 2: the driver (CUDA 13.0) has 2"
+                                     : "no device -1: the driver (CUDA 13.0) has 2") != NULL);
+    }
+    o.struct_size = 4;
+    EXPECT(gradc_cuda_open(&o, &gpu, &e) == GRADC_BAD_ABI && gpu == NULL);
+    EXPECT(gradc_cuda_open(NULL, NULL, &e) == GRADC_BAD_ARGUMENT);
+    unsetenv("GRADC_MOCK_DEVICES");
+}
+
 /* ---- what is refused
  * ------------------------------------------------------------------------------- */
 
@@ -463,6 +549,8 @@ static void contract(void)
     check_queue(&m, gpu);
     check_watch(&m, gpu);
     check_device(&m, gpu);
+    check_stream(&m);
+    check_choice(&m);
     check_threads(gpu);
     check_tables(gpu);
     check_nothing(gpu);

@@ -77,10 +77,10 @@ struct Function {
 static bool started;
 static long n_calls, fail_at, fail_code = OUT_OF_MEMORY;
 static const char *failed = ""; /* the call that was made to fail */
-static int retained, lost;
+static int retained, lost, last_device;
 static thread_local bool context_current;
 static std::recursive_mutex door; /* threads come in one after the other */
-static std::map<Pointer, size_t> memory, pinned;
+static std::map<Pointer, size_t> memory, pinned, foreign;
 static std::set<Stream *> streams;
 static std::set<Event *> events;
 static std::set<Module *> modules;
@@ -171,15 +171,20 @@ static bool within(const std::map<Pointer, size_t> &all, Pointer p, size_t n)
     return p >= x.first && p + n <= x.first + x.second;
 }
 
+static bool on_device(Pointer p, size_t n)
+{
+    return within(memory, p, n) || within(foreign, p, n);
+}
+
 static void must_be_device(Pointer p, size_t n, const char *what)
 {
-    if (!within(memory, p, n))
+    if (!on_device(p, n))
         misuse("%s: %zu bytes at %llx are not on the device", what, n, (unsigned long long)p);
 }
 
 static void must_be_host(const void *p, size_t n, bool captured, const char *what)
 {
-    if (within(memory, (Pointer)p, 1))
+    if (on_device((Pointer)p, 1))
         misuse("%s: the memory on the host is on the device", what);
     if (captured && !within(pinned, (Pointer)p, n))
         misuse("%s: a copy is captured whose memory on the host is not pinned", what);
@@ -321,6 +326,18 @@ const char *mock_failed()
     return failed;
 }
 
+/* Whose context has been retained last: 7 and its number. */
+int mock_device()
+{
+    return last_device;
+}
+
+/* Memory of this process that is on the device from now on, and outlives contexts: a caller's. */
+void mock_lend(void *p, size_t n)
+{
+    foreign[(Pointer)p] = n;
+}
+
 /* Allocated at most; launches; launches of graphs. */
 void mock_counts(long *bytes, long *launches, long *graph_launches)
 {
@@ -425,6 +442,7 @@ Result cuDevicePrimaryCtxRetain(void **c, int d)
     if (lost != 0)
         return lost;
     retained++;
+    last_device = d;
     *c = &retained;
     return OK;
 }
@@ -540,7 +558,7 @@ Result cuPointerGetAttribute(void *value, int attribute, Pointer p)
     BEGIN_GIFT(true);
     if (attribute != 2)
         misuse("%s: attribute %d", __func__, attribute);
-    bool device = within(memory, p, 1);
+    bool device = on_device(p, 1);
     if (!device && !within(pinned, p, 1))
         return INVALID_VALUE;
     *(unsigned *)value = device ? 2 : 1;
