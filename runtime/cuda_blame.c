@@ -34,6 +34,7 @@ static int blame_gradient(State *s, int32_t i, bool *found)
     int status = CU(s, cuMemcpyDtoHAsync_v2, data, from, (size_t)t->bytes, s->stream);
     if (status == GRADC_OK)
         status = CU(s, cuStreamSynchronize, s->stream);
+    gr_cuda_drain(s);
     *found = status == GRADC_OK && blame(s, what, t, data);
     gr_free(data);
     return status;

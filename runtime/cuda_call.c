@@ -31,9 +31,16 @@ int gr_cuda_enter(void *g, State **s)
     return status;
 }
 
+void gr_cuda_drain(const State *s)
+{
+    if (s->lost && s->stream != NULL)
+        s->gpu->driver.cuStreamSynchronize(s->stream);
+}
+
 int gr_cuda_leave(State *s, int status)
 {
     CuContext old;
+    gr_cuda_drain(s);
     int popped = CU(s, cuCtxPopCurrent_v2, &old);
     atomic_store((_Atomic int32_t *)&s->g->busy, 0);
     return status == GRADC_OK ? popped : status;

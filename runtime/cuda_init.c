@@ -38,8 +38,7 @@ static void release(State *s)
 {
     CuContext old;
     if (can_enter(s)) {
-        if (s->lost && s->stream != NULL) /* what is queued still uses what goes now */
-            s->gpu->driver.cuStreamSynchronize(s->stream);
+        gr_cuda_drain(s);
         gr_cuda_drop_graphs(s);
         release_memory(s);
         gr_cuda_unload(s);

@@ -152,6 +152,9 @@ static inline void *gr_cuda_data(const gradc_block *b, int32_t i)
 
 int gr_cuda_enter(void *g, State **s); /* GRADC_OK: to be left again */
 int gr_cuda_leave(State *s, int status);
+/* After a failure: what has been queued still reads and writes memory that the caller, or closing,
+ * takes back now. It is waited for, as far as that goes. */
+void gr_cuda_drain(const State *s);
 /* Waits for the stream, and looks at what calls have left. */
 int gr_cuda_settle(State *s);
 /* GRADC_NONFINITE where calls that have been looked at were refused, and nobody was told. */

@@ -3,8 +3,8 @@
  *
  *   GRADC_MOCK_KERNELS   that library
  *   GRADC_MOCK_FAIL      N:CODE, the N-th call fails with this code; codes from 700 on lose the
- *                        context: all that follows fails, until nobody holds it any more. With 0 it
- *                        succeeds and gives nothing
+ *                        context: all that follows fails and what is queued never runs, until
+ *                        nobody holds it any more. With 0 it succeeds and gives nothing
  *   GRADC_MOCK_DEVICES, _DRIVER, _ARCH, _MEMORY    how many, CUDA version (13000), 90, bytes
  *   GRADC_MOCK_NAME      of its devices, "Mock 90"
  *
@@ -227,7 +227,8 @@ static void run_queue(Stream *s, size_t n)
         if (e->stream == s)
             e->behind = e->behind > n ? e->behind - n : 0;
     for (Work &w : work)
-        w();
+        if (lost == 0) /* else it never comes to run */
+            w();
 }
 
 static void must_not_capture(Stream *s, const char *what)
