@@ -43,7 +43,7 @@ int gr_cuda_leave(State *s, int status)
     gr_cuda_drain(s);
     int popped = CU(s, cuCtxPopCurrent_v2, &old);
     atomic_store((_Atomic int32_t *)&s->g->busy, 0);
-    return status == GRADC_OK ? popped : status;
+    return popped == GRADC_OK ? status : popped; /* whose sentence is there */
 }
 
 /* ---- what calls have left ---------------------------------------------------------------------

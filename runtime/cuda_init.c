@@ -205,7 +205,7 @@ static int make(State *s, uint64_t seed)
         return status;
     status = make_in_context(s, seed);
     int popped = CU(s, cuCtxPopCurrent_v2, &old);
-    return status == GRADC_OK ? popped : status;
+    return popped == GRADC_OK ? status : popped;
 }
 
 int gr_cuda_init(const gradc_cuda *c, const gradc_cuda_program *p, void *block,

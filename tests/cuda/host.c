@@ -592,6 +592,37 @@ static int live_on_device(digits_cuda *g)
                : status;
 }
 
+static int put(digits_cuda *g, const char *name, const float *x, size_t n)
+{
+    return digits_cuda_write(g, digits_cuda_find(name), x, n * sizeof *x);
+}
+
+/* A step whose loss is finite and whose gradients are not: the first of them is looked for. */
+static int live_refused(digits_cuda *g)
+{
+    static float none[HIDDEN * PIXELS], little[HIDDEN], huge[CLASSES * HIDDEN],
+        bright[ROWS * PIXELS];
+    float loss;
+    for (int i = 0; i < HIDDEN; i++)
+        little[i] = 1e-30f;
+    for (int i = 0; i < CLASSES * HIDDEN; i++)
+        huge[i] = i / HIDDEN % 2 == 0 ? 3e38f : -3e38f;
+    for (int i = 0; i < ROWS * PIXELS; i++)
+        bright[i] = 1e6f;
+    int status = put(g, "fc1.weight", none, HIDDEN * PIXELS);
+    if (status == GRADC_OK)
+        status = put(g, "fc1.bias", little, HIDDEN);
+    if (status == GRADC_OK)
+        status = put(g, "fc2.weight", huge, CLASSES * HIDDEN);
+    digits_cuda_inputs in = {.image = bright, .label = label[0]};
+    if (status == GRADC_OK)
+        status = digits_cuda_step(g, &in, &loss);
+    if (status != GRADC_NONFINITE)
+        return status;
+    EXPECT(strstr(digits_cuda_error(g), "the gradient fc") != NULL);
+    return GRADC_OK;
+}
+
 /* All that a program does; gives the first status that is not GRADC_OK. The handle is closed, and
  * says something, whatever has happened. */
 static int live(gradc_cuda **gpu, char *text, size_t room)
@@ -630,6 +661,8 @@ static int live(gradc_cuda **gpu, char *text, size_t room)
         status = digits_cuda_eval(g, &in, &(digits_cuda_outputs){.logits = logits});
     if (status == GRADC_OK)
         status = live_on_device(g);
+    if (status == GRADC_OK)
+        status = live_refused(g);
     snprintf(text, room, "%s", digits_cuda_error(g));
     if (status != GRADC_OK) { /* it stays as it is: the same status, the same words */
         EXPECT(digits_cuda_step(g, &in, NULL) == status);
