@@ -107,7 +107,7 @@ host() {
     objects examples/digits.model $small
     # shellcheck disable=SC2086  # lists of words
     check "host.c" "$cc" -std=c11 -g -O1 "$@" $warnings -D_GNU_SOURCE "-I$work" \
-        "-I$root/runtime" "$here/host.c" "$root"/runtime/*.c "$work/digits.o" \
+        "-I$root/runtime" "$here"/host*.c "$root"/runtime/*.c "$work/digits.o" \
         "$work/digits.cuda.o" $libraries -o "$work/host"
 }
 
