@@ -3,9 +3,9 @@
  *   cases SET FOLDER
  *
  * SET: words (words.h), shapes, types, operations (loop kernels), matmuls, tiles, convolutions,
- * depthwise, few (one of each kind), or random:FROM:N (random kernels by seed); wide: before it
- * stands for indices of 64 bits. FOLDER gets kernels.cu, list.inc and cases.bin; of words,
- * golden.txt, too.
+ * depthwise, few (one of each kind), ops (of each example of each op, for each element type), or
+ * random:FROM:N (random kernels by seed); wide: before it stands for indices of 64 bits. FOLDER
+ * gets kernels.cu, list.inc and cases.bin; of words, golden.txt, too.
  */
 #include <string.h>
 #include "cpu/contractions.h"
@@ -13,11 +13,15 @@
 #include "cuda/teams.h"
 #include "cuda/words.h"
 #include "cuda/write.h"
+#include "support/op_kernel.h"
 #include "target/cuda/cuda.h"
 #include "unit/kernel_random.h"
 
+enum { MOST_EXAMPLES = 16 }; /* of an op */
+
 typedef struct Cases {
     Arena arena;
+    Ctx cx; /* of ops */
     Kernels kernels;
     bool wide;      /* indices of 64 bits */
     bool random;    /* buffers are filled as random kernels ask for it */
@@ -74,6 +78,23 @@ static void add_tiles(Arena *arena, Kernels *s)
         add_kernel(arena, s, make_matmul(arena, tile[i].type, &tile[i].shape));
 }
 
+/* What nvrtc.c compiles under this name. */
+static void add_ops(Cases *c)
+{
+    static const char *const type[] = {"f32", "f64", "f16", "bf16", "i32", "i64", "u8", "bool"};
+    ctx_init(&c->cx);
+    for (size_t t = 0; t < sizeof type / sizeof *type; t++)
+        for (int op = OP_NONE + 1; op < N_OPS; op++)
+            for (int example = 0; example < MOST_EXAMPLES; example++) {
+                OpKernel b;
+                Graph *g = op_example(&c->cx, optab[op], example, type[t]);
+                if (g == NULL || !op_kernel(&c->cx, &b, g, g->root.at[0].ref))
+                    continue;
+                b.k->name = arena_printf(&c->arena, "%s_%s", optab[op]->name, type[t]);
+                add_kernel(&c->arena, &c->kernels, b.k);
+            }
+}
+
 static bool add_set(Cases *c, const char *set)
 {
     static const struct {
@@ -92,6 +113,10 @@ static bool add_set(Cases *c, const char *set)
         c->words = NEW(&c->arena, Words);
         words_add(&c->arena, c->words);
         c->kernels = c->words->kernels;
+        return true;
+    }
+    if (strcmp(set, "ops") == 0) {
+        add_ops(c);
         return true;
     }
     unsigned long long from;

@@ -18,6 +18,10 @@ half=tests/cuda/half.model
 gpt=examples/gpt2.model large=
 short=--once:layers=2:heads=3:width=192:vocab=97:positions=64:ctx=48:batch=2
 deep=--once:layers=12:heads=2:width=32:vocab=97:positions=32:ctx=16:batch=2
+chargpt=examples/chargpt.model:--once:layers=1:width=32:ctx=16:batch=2:heads=2:vocab=40
+larger=
+[ -z "${GRADC_FULL:-}" ] || larger="tiles depthwise examples/fashion.model:--once:batch=1
+    examples/resnet8.model:--once:batch=1"
 long=--once:--wide=147456:layers=2:heads=3:width=192:vocab=1537:ctx=384:positions=384:batch=2
 for shape in $short $deep $long; do
     [ -z "${GRADC_FULL:-}" ] || large="$large $gpt:--precision=bf16:$shape"
@@ -29,8 +33,10 @@ kernels() {
     apart cuda-plain sh tests/cuda/run.sh build plain matmuls tiles depthwise random:1:80 \
         wide:random:5000:30 "$gpt:$short" "$gpt:$deep" examples/digits.model \
         examples/resnet8.model:batch=1 $large
-    apart cuda-address sh tests/cuda/run.sh build address shapes types words convolutions \
-        random:1000:30 wide:few "$half"
+    # shellcheck disable=SC2086  # a list of sets
+    apart cuda-address sh tests/cuda/run.sh build address shapes types words ops operations matmuls \
+        convolutions random:1000:30 wide:few "$half" examples/line.model examples/digits.model \
+        "$chargpt" "$gpt:$short" $larger
     apart cuda-thread sh tests/cuda/run.sh build thread shapes convolutions random:2000:20 "$half"
     apart cuda-plants sh tests/cuda/run.sh build plants
     apart cuda-words sh tests/cuda/words.sh build
