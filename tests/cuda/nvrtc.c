@@ -5,7 +5,8 @@
  * ARCHS as --arch has them: "sm_80,sm_90"; "newest" stands for a cubin of the newest here. WHAT:
  *   ops                          the kernel of each example of each op, for each element type
  *   FILE.cu                      a text of cases.c or steps.c
- *   FILE.model[:NAME=VALUE...]   whole programs as `build` compiles them, arguments checked
+ *   FILE.model[:NAME=VALUE...]   whole programs as `build` compiles them, arguments checked;
+ *                                --precision=TYPE may be among these
  *   --local=N                    in what follows up to N kernels may use local memory: a little
  *   --list                       in what follows each kernel of a FILE.model has a line, "kernel
  *                                WHAT NAME THREADS sm_N REGISTERS FRAME SHARED", which ends in
@@ -131,22 +132,24 @@ static const char *last_part(const char *path)
     return slash != NULL ? slash + 1 : path;
 }
 
-/* "gpt2.model:layers=1": the path alone is left; gives the definitions. */
-static int split_what(Ctx *cx, char *what, Define *d)
+/* "gpt2.model:layers=1": the path alone is left. */
+static void split_what(Ctx *cx, char *what, Define *d, Options *o)
 {
-    int n = 0;
-    for (char *s = strchr(what, ':'); s != NULL && n < MAX_DEFINES;) {
+    o->define = d;
+    for (char *s = strchr(what, ':'); s != NULL && o->n_defines < MAX_DEFINES;) {
         *s++ = 0;
         char *next = strchr(s, ':'), *equals = strchr(s, '=');
         if (equals == NULL)
             exit(2);
-        d[n++] = (Define){.name = intern_n(&cx->names, s, (size_t)(equals - s)),
-                          .value = arena_strndup(&cx->perm, equals + 1,
-                                                 next != NULL ? (size_t)(next - equals - 1)
-                                                              : strlen(equals + 1))};
+        size_t n = next != NULL ? (size_t)(next - equals - 1) : strlen(equals + 1);
+        const char *value = arena_strndup(&cx->perm, equals + 1, n);
+        if (strncmp(s, "--precision=", (size_t)(equals + 1 - s)) == 0)
+            o->precision = value;
+        else
+            d[o->n_defines++] =
+                (Define){.name = intern_n(&cx->names, s, (size_t)(equals - s)), .value = value};
         s = next;
     }
-    return n;
 }
 
 /* ---- models --------------------------------------------------------------------------------- */
@@ -221,11 +224,10 @@ static void compile_model(Tool *t, const char *archs, char *what)
     ctx_init(&cx);
     const char *label = arena_strdup(&cx.perm, last_part(what));
     Options o = {.entry = {true, true, true, true},
-                 .define = d,
-                 .n_defines = split_what(&cx, what, d),
                  .threads_max = 1,
                  .chunk_from = -1,
                  .target = {.target = "cuda", .want_images = true, .arch = archs}};
+    split_what(&cx, what, d, &o);
     o.target.jobs = (int32_t)sysconf(_SC_NPROCESSORS_ONLN);
     const char *text = read_file(&cx.perm, what, &n);
     if (compile(&cx, source_add(&cx, what, text, n, false), &o, &out)) {

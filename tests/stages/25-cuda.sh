@@ -18,6 +18,7 @@ half=tests/cuda/half.model
 gpt=examples/gpt2.model large=
 short=--once:layers=2:heads=3:width=192:vocab=97:positions=64:ctx=48:batch=2
 deep=--once:layers=12:heads=2:width=32:vocab=97:positions=32:ctx=16:batch=2
+halves=--precision=bf16:layers=2:batch=64:ctx=1024
 chargpt=examples/chargpt.model:--once:layers=1:width=32:ctx=16:batch=2:heads=2:vocab=40
 larger=
 [ -z "${GRADC_FULL:-}" ] || larger="tiles depthwise examples/fashion.model:--once:batch=1
@@ -73,7 +74,7 @@ told cuda-plain cuda-address cuda-thread cuda-plants cuda-words
 # Behind @: a kernel that uses a little local memory: lanes of a loop that is too long to be written
 # out are an array.
 run cuda-nvrtc sh tests/cuda/run.sh build nvrtc matmuls examples/resnet8.model depthwise \
-    convolutions examples/gpt2.model random:1:80@1 ops examples/chargpt.model \
+    convolutions examples/gpt2.model "$gpt:$halves" random:1:80@1 ops examples/chargpt.model \
     examples/fashion.model "$half" shapes types words examples/digits.model \
     examples/line.model few wide:few
 run cuda-needs sh tests/cuda/run.sh build nvrtc-needs examples/digits.model \

@@ -10,6 +10,7 @@ enum {
     REGISTER_UNIT = 8,      /* of a thread */
     OTHER_REGISTERS = 32,   /* of a thread: addresses, indices, ends */
     AT_HAND = 16,           /* instructions of a section whose values a thread has at once */
+    PLAIN_INSTS = 2,        /* of a section that loads its element, and casts it at most */
     MOST_TURNS = 8,
     MOST_THREADS = 1024, /* of blocks that share a multiprocessor, where that is asked for: ... */
     MOST_BLOCKS = 16,    /* ... as many as all have */
@@ -111,16 +112,6 @@ static int count_insts(const Kernel *k, bool a)
     return insts;
 }
 
-/* Turns of a panel's loop that are written out: more hide more of memory's latency, and take
- * registers that the sums need. */
-static int32_t count_turns(const Kernel *k, bool a)
-{
-    int turns = MOST_TURNS, insts = count_insts(k, a);
-    while (turns > 1 && turns * insts > AT_HAND)
-        turns /= 2;
-    return turns < MOST_TURNS ? turns : 0;
-}
-
 /* Quotients and roots of panels' elements are calls, which the sums have to outlast. */
 static bool has_calls(const Kernel *k, Val from, Val to)
 {
@@ -130,23 +121,50 @@ static bool has_calls(const Kernel *k, Val from, Val to)
     return false;
 }
 
+static bool has_leaves(const Tile *t)
+{
+    return t->leaf < t->extent[K_K];
+}
+
+/* Registers of a block. A thread needs its sums, the elements of this k and of the next, and
+ * OTHER_REGISTERS. */
+static int64_t count_registers(const Tile *t, const Kernel *k)
+{
+    int words = k->con.dtype == F64 ? 2 : 1, totals = has_leaves(t) ? 2 : 1;
+    int values = totals * t->each_m * t->each_n + 2 * (t->each_m + t->each_n) + AT_HAND;
+    int64_t need = words * values + OTHER_REGISTERS;
+    return t->rows * t->cols * align_up(need, REGISTER_UNIT);
+}
+
 /* Left to itself, ptxas takes 32, 64 or 128 registers and spills a few for it. Told how many blocks
- * share a multiprocessor, it takes what is there for each. A thread needs its sums, the elements of
- * this k and of the next, and OTHER_REGISTERS. Two blocks at least, of which one computes while the
- * other one waits for its panels; sums of leaves beside their total, or calls, leave room for one.
- */
+ * share a multiprocessor, it takes what is there for each. Two blocks at least, of which one
+ * computes while the other one waits for its panels; sums of leaves beside their total, or calls,
+ * leave room for one. */
 static int32_t count_blocks(const Tile *t, const Kernel *k)
 {
     const KContract *c = &k->con;
-    int words = c->dtype == F64 ? 2 : 1, totals = t->leaf < t->extent[K_K] ? 2 : 1;
-    int values = totals * t->each_m * t->each_n + 2 * (t->each_m + t->each_n) + AT_HAND;
-    int64_t need = words * values + OTHER_REGISTERS;
-    int32_t threads = t->rows * t->cols;
-    int32_t blocks = (int32_t)(REGISTERS / (threads * align_up(need, REGISTER_UNIT)));
+    int32_t threads = t->rows * t->cols, blocks = (int32_t)(REGISTERS / count_registers(t, k));
     int32_t most = MOST_THREADS / threads < MOST_BLOCKS ? MOST_THREADS / threads : MOST_BLOCKS;
     bool calls = has_calls(k, c->a_from, c->a_to) || has_calls(k, c->b_from, c->b_to);
-    int32_t least = totals == 1 && !calls ? 2 : 1;
+    int32_t least = !has_leaves(t) && !calls ? 2 : 1;
     return blocks > most ? most : blocks < least ? least : blocks;
+}
+
+/* A multiprocessor has not what its blocks would need. */
+static bool is_tight(const Tile *t, const Kernel *k)
+{
+    return t->blocks * count_registers(t, k) > REGISTERS;
+}
+
+/* Turns of a panel's loop that are written out: more hide more of memory's latency, and take
+ * registers that the sums need. Where the blocks leave too few of them, half as many. */
+static int32_t count_turns(const Tile *t, const Kernel *k, bool a)
+{
+    int turns = MOST_TURNS, insts = count_insts(k, a);
+    int most = is_tight(t, k) && insts > PLAIN_INSTS ? AT_HAND / 2 : AT_HAND;
+    while (turns > 1 && turns * insts > most)
+        turns /= 2;
+    return turns < MOST_TURNS ? turns : 0;
 }
 
 Tile cu_plan_tile(const Kernel *k)
@@ -165,8 +183,8 @@ Tile cu_plan_tile(const Kernel *k)
     const KContract *c = &k->con;
     t.a_along_k = unit_loads(k, c->a_from, c->a_to, K_K) >= unit_loads(k, c->a_from, c->a_to, K_M);
     t.b_along_k = unit_loads(k, c->b_from, c->b_to, K_K) > unit_loads(k, c->b_from, c->b_to, K_N);
-    t.a_turns = count_turns(k, true);
-    t.b_turns = count_turns(k, false);
     t.blocks = count_blocks(&t, k);
+    t.a_turns = count_turns(&t, k, true);
+    t.b_turns = count_turns(&t, k, false);
     return t;
 }
