@@ -147,6 +147,14 @@ static int give(Cli *c, int id, const char *value)
     return EXIT_OK;
 }
 
+/* --emit A,B=PATH is --emit A --emit B=PATH. A path may have commas. */
+static int give_emits(Cli *c, const char *value)
+{
+    for (size_t n; value[n = strcspn(value, ",=")] == ','; value += n + 1)
+        give(c, OPT_EMIT, arena_strndup(&c->cx->perm, value, n));
+    return give(c, OPT_EMIT, value);
+}
+
 /* One argument that starts with '-'; *i moves over a value that stands apart. */
 static int parse_option(Cli *c, int argc, char **argv, int *i)
 {
@@ -172,7 +180,7 @@ static int parse_option(Cli *c, int argc, char **argv, int *i)
             return usage_error(c, "--%s needs a value: %s", o->name, o->value);
         value = argv[++*i];
     }
-    return give(c, id, value);
+    return id == OPT_EMIT ? give_emits(c, value) : give(c, id, value);
 }
 
 static int check_operands(const Cli *c)

@@ -56,6 +56,19 @@ check "two cubins and PTX" [ "$(ls d.ptx d.*.cubin)" = "$(printf '%s\n' d.ptx d.
 check "PTX of all programs, of the newest" [ "$(grep -c '^.target sm_121' d.ptx)" -eq 3 ]
 mkdir want && cp d.ptx d.*.cubin want
 
+# ---- several kinds at once ---------------------------------------------------------------------
+rm -f d.*
+"$gradc" build -q --target cuda --arch sm_90,newest --no-cache "$model" -o d.o \
+    --emit ptx,cubin,cuda=a,b.cu 2>said && cmp -s d.ptx want/d.ptx &&
+    cmp -s d.sm_90.2.cubin want/d.sm_90.2.cubin && grep -q __global__ a,b.cu
+verdict $? "--emit ptx,cubin,cuda=a,b.cu: $(cat said)"
+for list in 'ptx,' ',ptx' 'ptx,foo' 'ptx,=d.ptx'; do
+    rm -f d.*
+    "$gradc" build --target cuda --json "$model" -o d.o --emit "$list" 2>said
+    status=$?
+    one 2 "--emit does not know" "--emit $list"
+done
+
 # ---- a grid that is too large ----------------------------------------------------------------
 cat >vast.model <<'END'
 model vast {
