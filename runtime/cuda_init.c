@@ -93,10 +93,25 @@ int gr_cuda_close(void *g)
 /* ---- memory -------------------------------------------------------------------------------------
  */
 
-/* Says how much is missing. */
-static int allocate_device(State *s)
+/* Says how much is missing, and what a plan may have. */
+static int refuse_memory(State *s, int64_t free_bytes, int64_t total, int64_t fits)
 {
     const gradc_cuda_device *d = &s->gpu->about;
+    int64_t need = s->p->device_bytes, missing = need > free_bytes ? need - free_bytes : 0;
+    char plan[120] = ", and no plan fits";
+    if (fits > 0)
+        snprintf(plan, sizeof plan,
+                 "; a plan of at most %lld bytes fits: `gradc build --budget %lld`",
+                 (long long)fits, (long long)fits);
+    return gr_cuda_say(s->g, GRADC_MEMORY,
+                       "%s needs %lld bytes on device %d (%s), where %lld of %lld are free: %lld "
+                       "are missing%s",
+                       s->p->ident, (long long)need, d->device, d->name, (long long)free_bytes,
+                       (long long)total, (long long)missing, plan);
+}
+
+static int allocate_device(State *s)
+{
     int64_t need = s->p->device_bytes, behind = need - s->p->arena_bytes;
     size_t free_bytes = 0, total = 0;
     int status = CU(s, cuMemGetInfo_v2, &free_bytes, &total);
@@ -107,14 +122,7 @@ static int allocate_device(State *s)
         return gr_cuda_check(s, CU_MISALIGNED, "cuMemAlloc_v2");
     if (r != CU_OUT_OF_MEMORY)
         return gr_cuda_given(s, r, &s->memory, sizeof s->memory, "cuMemAlloc_v2");
-    int64_t missing = need - (int64_t)free_bytes, fits = (int64_t)free_bytes - behind;
-    return gr_cuda_say(
-        s->g, GRADC_MEMORY,
-        "%s needs %lld bytes on device %d (%s), where %lld of %lld are free: %lld "
-        "are missing; a plan of at most %lld bytes fits: `gradc build --budget %lld`",
-        s->p->ident, (long long)need, d->device, d->name, (long long)free_bytes, (long long)total,
-        (long long)(missing > 0 ? missing : 0), (long long)(fits > 0 ? fits : 0),
-        (long long)(fits > 0 ? fits : 0));
+    return refuse_memory(s, (int64_t)free_bytes, (int64_t)total, (int64_t)free_bytes - behind);
 }
 
 /* Room for each input on a stage, behind what a call leaves there. */

@@ -163,8 +163,10 @@ machine() {
         GRADC_MOCK_ARCH=75
     says 0 "" GRADC_MOCK_ARCH=80 GRADC_MOCK_DRIVER=13090
     says 14 "digits_cuda needs a driver for CUDA 13.9; this one is for CUDA 13.0" GRADC_MOCK_ARCH=80
-    says 11 "needs [0-9]* bytes on device 0 (Mock 90), where 5000 of 5000 are free: [0-9]* are" \
+    says 11 "needs [0-9]* bytes on device 0 (Mock 90), where 5000 of 5000 are free: [0-9]* are \
+missing; a plan of at most [1-9][0-9]* bytes fits: .gradc build --budget [1-9][0-9]*.$" \
         GRADC_MOCK_MEMORY=5000
+    says 11 "where 200 of 200 are free: [0-9]* are missing, and no plan fits$" GRADC_MOCK_MEMORY=200
     command_line
 }
 
