@@ -199,13 +199,16 @@ UNSEEN static Thread *find_ready()
     return nullptr;
 }
 
-/* Somebody else's turn: when all that are alive wait at the barrier, it opens. */
+/* Somebody else's turn: when all wait at the barrier, it opens. source: CUDA C++ Programming Guide,
+ * "Synchronization Functions": all of a block's threads come to a barrier, or none. */
 UNSEEN static void yield()
 {
     Thread *next = find_ready();
     if (next == nullptr && n_alive == 0)
         next = &host;
     if (next == nullptr && n_waiting == n_alive) {
+        if (n_alive < n_threads)
+            give_up("threads of a block wait at a barrier for others that have left");
         for (unsigned i = 0; i < n_threads; i++)
             if (thread[i].state == AT_BARRIER)
                 thread[i].state = READY;
