@@ -24,6 +24,28 @@ static bool shape_order(Shape *s)
 
 /* ---- comparisons ----------------------------------------------------------------- */
 
+/* A number compared with an x that is limited elsewhere: 6 < max(x, 0) is 6 < x. NaN is neither
+ * less nor equal with its limit nor without.   gives: x, or `limited` itself. */
+static Ref without_limit(const Graph *g, Ref number, Ref limited)
+{
+    bool low = op_of(g, limited) == OP_max;
+    double c, limit;
+    if ((!low && op_of(g, limited) != OP_min) || !const_value(g, number, &c))
+        return limited;
+    for (int i = 0; i < 2; i++)
+        if (const_value(g, arg(g, limited, i), &limit) && (low ? limit < c : limit > c))
+            return arg(g, limited, 1 - i);
+    return limited;
+}
+
+static Ref limits_simple(Graph *g, Ref n)
+{
+    OpId op = op_of(g, n);
+    Ref x = arg(g, n, 0), y = arg(g, n, 1);
+    Ref left = without_limit(g, y, x), right = without_limit(g, x, y);
+    return left == x && right == y ? NONE : g_binary(g, op, left, right);
+}
+
 static Val eq_scalar(Elem *e, Ref n, const Val *x)
 {
     (void)n;
@@ -36,6 +58,7 @@ const Op op_eq = {
     .n_args = 2,
     .kind = OP_POINTWISE,
     .shape = shape_compare,
+    .simple = limits_simple,
     .scalar = eq_scalar,
     .nondiff = discrete,
     .doc = "True where x equals y; NaN equals nothing.",
@@ -72,6 +95,7 @@ const Op op_lt = {
     .n_args = 2,
     .kind = OP_POINTWISE,
     .shape = shape_order,
+    .simple = limits_simple,
     .scalar = lt_scalar,
     .nondiff = discrete,
     .doc = "True where x is less than y.",
@@ -90,6 +114,7 @@ const Op op_le = {
     .n_args = 2,
     .kind = OP_POINTWISE,
     .shape = shape_order,
+    .simple = limits_simple,
     .scalar = le_scalar,
     .nondiff = discrete,
     .doc = "True where x is less than y or equal.",
