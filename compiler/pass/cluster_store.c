@@ -72,7 +72,8 @@ void count_reads(Build *b)
         for (int i = 0; i < node(g, r)->n_args; i++) {
             Ref a = arg(g, r, i);
             b->reads[a] += through ? b->reads[r] : 1;
-            b->contracts[a] += op->kind == OP_CONTRACT;
+            bool reshaped = op_of(g, r) == OP_reshape;
+            b->contracts[a] += reshaped ? b->contracts[r] : op->kind == OP_CONTRACT;
             b->scanned[a] |= op->kind == OP_SCAN;
             b->uses[a]++;
             b->reduces[a] += op->kind == OP_REDUCE;
