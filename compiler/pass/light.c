@@ -13,7 +13,8 @@
  * The reverse pass also makes small things of what it reads, and of nothing else: which element of
  * a window is the largest, whether a value is positive. They may be made early, in the forward
  * pass, and kept in place of what they are made of. Where they are not, that is no second
- * computation, and costs nothing. An index is kept in a byte if it fits there.
+ * computation, and costs nothing. An index is kept in a byte if it fits there, and truth values of
+ * one value are bits of one byte.
  * source: the partitioner of PyTorch's functorch (min_cut_rematerialization_partition) for the
  *         idea of a cut; here, nothing on the source's side of it is computed twice. */
 #include "../base/min_cut.h"
@@ -23,8 +24,11 @@
 enum { SOURCE, SINK }; /* the network's, in place of the two of NONE */
 
 /* What a byte is worth. A value that no kernel would store, for it is part of a longer
- * expression, takes time to be stored, too. */
-enum { BYTE = 32, BYTE_APART = 48 };
+ * expression, takes time to be stored, too; one that is early comes on top of what it is made of,
+ * and takes time to be made. */
+enum { BYTE = 32, BYTE_APART = 48, BYTE_EARLY = 96 };
+
+enum { BITS = 8 }; /* truth values that are kept in one byte */
 
 /* What a ns is worth, at first and at most. */
 enum { PRICE_LEAST = 4, PRICE_MOST = 1 << 14 };
@@ -41,6 +45,8 @@ typedef struct Light {
     bool *early;    /* of the reverse pass: it could be made in the forward pass */
     bool *constant; /* nothing but constants, and views of them */
     bool *read;     /* what is neither of the forward pass nor early reads it */
+    Ref *bits;      /* truth values that may share a byte: the first of them; else NONE, ... */
+    int32_t *many;  /* ... and by the first: how many may */
 } Light;
 
 static int32_t enters(Ref r)
@@ -144,6 +150,40 @@ static void find_early(Light *l, Arena *a)
         l->read[g->root.at[i].ref] |= g->root.at[i].ref >= g->n_primal;
 }
 
+/* By node: the last value of the forward pass that it is made of elementwise, or NONE. */
+static Ref *find_made_of(const Light *l, Arena *a)
+{
+    const Graph *g = l->g;
+    Ref *of = NEW_ARRAY(a, Ref, g->node.n);
+    for (Ref r = 1; r < (Ref)g->node.n; r++) {
+        bool light = l->early[r] || (r < g->n_primal && is_light(g, r));
+        if (!light && r < g->n_primal && optab[op_of(g, r)]->kind != OP_SOURCE)
+            of[r] = r;
+        for (int i = 0; light && i < node(g, r)->n_args; i++)
+            of[r] = of[arg(g, r, i)] > of[r] ? of[arg(g, r, i)] : of[r];
+    }
+    return of;
+}
+
+/* Truth values of one shape that are made of one value, and read as they are. */
+static void find_bits(Light *l, Arena *a)
+{
+    const Graph *g = l->g;
+    const Ref *of = find_made_of(l, a);
+    Ref *first = NEW_ARRAY(a, Ref, g->node.n);
+    l->bits = NEW_ARRAY(a, Ref, g->node.n);
+    l->many = NEW_ARRAY(a, int32_t, g->node.n);
+    for (Ref r = g->n_primal; r < (Ref)g->node.n; r++) {
+        if (!l->early[r] || !l->read[r] || type_of(g, r)->dtype != BOOL || of[r] == NONE)
+            continue;
+        Ref f = first[of[r]];
+        if (f == NONE || l->many[f] == BITS || !type_same(type_of(g, f), type_of(g, r)))
+            f = first[of[r]] = r;
+        l->bits[r] = f;
+        l->many[f]++;
+    }
+}
+
 /* ---- the network -------------------------------------------------------------------------- */
 
 /* The forward pass has it in memory, whether it is kept or not. */
@@ -159,7 +199,7 @@ static int64_t worth(const Light *l, Ref r)
     const Type *t = type_of(l->g, r);
     int64_t bytes = is_index(l->g, r) ? type_elems(t) : type_bytes(t);
     if (l->early[r])
-        return bytes * BYTE_APART;
+        return bytes * BYTE_EARLY / (l->bits[r] == NONE ? 1 : l->many[l->bits[r]]);
     return l->stays[r] ? 0 : bytes * (is_stored(l, r) ? BYTE : BYTE_APART);
 }
 
@@ -282,13 +322,14 @@ Graph *drop_light(const Graph *g, double share)
     Light l = {.g = g, .flops = NEW(&arena, OpFlops)};
     look_at(&l, &arena);
     find_early(&l, &arena);
+    find_bits(&l, &arena);
     double most = share * graph_ns(l.flops, g);
     int64_t price = share < 1 ? PRICE_LEAST : 0;
     bool *lost = cut_at(&l, price, &arena);
     while (share < 1 && price < PRICE_MOST && again_ns(&l, lost) > most)
         lost = cut_at(&l, price *= 2, &arena);
     bool early = keep_early(&l, lost), again = keep_rest(&l, lost, &arena);
-    Graph *less = early || again ? replay_lost(g, lost, l.early) : NULL;
+    Graph *less = early || again ? replay_lost(g, lost, l.early, l.bits) : NULL;
     arena_free(&arena);
     return less;
 }

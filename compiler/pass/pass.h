@@ -111,8 +111,9 @@ Graph *sum_in_leaves(const Graph *g);
  * requires: vjp(); simplify() and cluster() know of the second computations by their origins. */
 Graph *replay(const Graph *g);
 /* ... what is `lost`, by node of the forward pass, in place of that; what is `early`, by node of
- * the reverse pass, is made in the forward pass, behind what it reads there (NULL: none is). */
-Graph *replay_lost(const Graph *g, const bool *lost, const bool *early);
+ * the reverse pass, is made in the forward pass, behind what it reads there (NULL: none is). Early
+ * truth values of the same `bits`, at most 8, are kept as bits of one byte (NONE: apart). */
+Graph *replay_lost(const Graph *g, const bool *lost, const bool *early, const Ref *bits);
 /* A copy of the joint graph g in which the reverse pass computes elementwise values and views again
  * where that keeps fewer bytes, in at most a share of the time of the whole graph (1: whatever it
  * takes); no contraction, reduction or scan. No bit changes. NULL: there are none. The caller frees

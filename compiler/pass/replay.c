@@ -14,11 +14,16 @@ typedef struct Replay {
     const Graph *from;
     const bool *lost;  /* by node of `from`: of the forward pass, and not kept */
     const bool *early; /* of the reverse pass, made in the forward pass; NULL: none is */
+    const Ref *bits;   /* by early truth value: the first of those that share a byte with it */
     bool *stored;      /* ... but for those that are stored though what they are made of is lost */
     bool *read;        /* ... the reverse pass reads it, or what is computed again for that */
     bool *late;        /* of the reverse pass, and made of what is computed again */
     Ref *map;          /* its copy */
     Ref *again;        /* the copy that the reverse pass reads; NONE: not yet made */
+    Ref *byte;         /* by the first of several truth values: those that are made, in one byte; */
+    int32_t *many;     /* ... how many there are; and ... */
+    int32_t *made;     /* ... are made */
+    int32_t *place;    /* by truth value: which bit it is */
     Arena arena;
     VEC(Ref) pending;
 } Replay;
@@ -90,16 +95,21 @@ static void find_read(Replay *v)
     }
 }
 
+static const Origin *asking(Replay *v, const Origin *from, Memory memory)
+{
+    if (from == NULL || from->memory == memory)
+        return from;
+    Origin *o = NEW(&v->to->cx->perm, Origin);
+    *o = *from;
+    o->memory = memory;
+    return o;
+}
+
 static Ref copy(Replay *v, Ref r, const Ref *map, Memory memory)
 {
     Ref made = graph_copy_node(v->to, v->from, r, map);
     Node *n = &v->to->node.at[made];
-    if (n->origin != NULL && n->origin->memory != memory) {
-        Origin *o = NEW(&v->to->cx->perm, Origin);
-        *o = *n->origin;
-        o->memory = memory;
-        n->origin = o;
-    }
+    n->origin = asking(v, n->origin, memory);
     return made;
 }
 
@@ -179,29 +189,80 @@ static EarlyList list_early(Replay *v)
     return l;
 }
 
-/* Indices are kept in bytes. */
+/* The first of several truth values that r is kept in one byte with, or NONE. */
+static Ref first_bit(const Replay *v, Ref r)
+{
+    Ref first = is_early(v, r) ? v->bits[r] : NONE;
+    return first != NONE && v->many[first] > 1 ? first : NONE;
+}
+
+static void count_bits(Replay *v)
+{
+    v->byte = NEW_ARRAY(&v->arena, Ref, v->from->node.n);
+    v->place = NEW_ARRAY(&v->arena, int32_t, v->from->node.n);
+    v->made = NEW_ARRAY(&v->arena, int32_t, v->from->node.n);
+    v->many = NEW_ARRAY(&v->arena, int32_t, v->from->node.n);
+    for (Ref r = v->from->n_primal; r < (Ref)v->from->node.n; r++)
+        if (is_early(v, r) && v->bits[r] != NONE)
+            v->many[v->bits[r]]++;
+}
+
+/* Adds r to its byte, which is stored when it has all of them. */
+static void set_bit(Replay *v, Ref r, Ref first)
+{
+    Ref bit = g_cast(v->to, U8, v->map[r]), byte = v->byte[first];
+    v->place[r] = v->made[first]++;
+    if (byte != NONE) {
+        bit = g_scale(v->to, bit, (double)(1 << v->place[r]));
+        if (v->made[first] == v->many[first])
+            v->to->origin = asking(v, v->to->origin, MEMORY_STORED);
+        bit = g_add(v->to, byte, bit);
+    }
+    v->byte[first] = bit;
+}
+
+static Ref get_bit(Replay *v, Ref r, Ref first)
+{
+    Ref byte = v->byte[first];
+    const Type *t = type_of(v->to, byte);
+    Ref least = g_full(v->to, *t, (double)(1 << v->place[r]));
+    if (v->place[r] + 1 < v->many[first]) {
+        Ref above = g_full(v->to, *t, (double)(2 << v->place[r]));
+        byte = g_binary(v->to, OP_rem, byte, above);
+    }
+    return g_binary(v->to, OP_le, least, byte);
+}
+
+/* Indices are kept in bytes, and so are truth values, several in one. */
 static void copy_early(Replay *v, Ref r)
 {
     v->map[r] = v->again[r] = copy(v, r, v->map, MEMORY_PLANNED);
     v->to->origin = node(v->to, v->map[r])->origin;
     if (is_narrow(v->from, r))
         v->again[r] = g_cast(v->to, U8, v->map[r]);
+    if (first_bit(v, r) != NONE)
+        set_bit(v, r, first_bit(v, r));
 }
 
-/* ... and widened where the reverse pass reads them. */
+/* ... and taken apart where the reverse pass reads them. */
 static void widen_early(Replay *v)
 {
-    for (Ref r = v->from->n_primal; r < (Ref)v->from->node.n; r++)
-        if (is_early(v, r) && is_narrow(v->from, r)) {
-            v->to->origin = node(v->to, v->map[r])->origin;
+    for (Ref r = v->from->n_primal; r < (Ref)v->from->node.n; r++) {
+        if (!is_early(v, r))
+            continue;
+        v->to->origin = node(v->to, v->map[r])->origin;
+        if (is_narrow(v->from, r))
             v->again[r] = g_cast(v->to, I32, v->again[r]);
-        }
+        if (first_bit(v, r) != NONE)
+            v->again[r] = get_bit(v, r, first_bit(v, r));
+    }
 }
 
 static void copy_all(Replay *v)
 {
     const Graph *g = v->from;
     const EarlyList early = list_early(v);
+    count_bits(v);
     find_read(v);
     for (Ref r = 1; r < g->n_primal; r++) {
         copy_forward(v, r);
@@ -240,11 +301,12 @@ Graph *replay(const Graph *g)
     return v.to;
 }
 
-Graph *replay_lost(const Graph *g, const bool *lost, const bool *early)
+Graph *replay_lost(const Graph *g, const bool *lost, const bool *early, const Ref *bits)
 {
     Replay v = replay_open(g);
     v.lost = lost;
     v.early = early;
+    v.bits = bits;
     find_made_of_lost(&v);
     copy_all(&v);
     arena_free(&v.arena);

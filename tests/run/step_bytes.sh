@@ -34,5 +34,7 @@ most gpt2-124m-b4-t64 502526000
 most gpt2-124m-b4-t256 707372000
 most mobilenetv2-b1-all 2392000
 most mobilenetv2-b8-all 18544000
+most mobilenetv2-b1-sparse 1338000
+most mobilenetv2-b8-sparse 10159000
 most rnn-1000 8627000
 total
