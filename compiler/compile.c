@@ -329,19 +329,19 @@ bool compile_program(Ctx *cx, const Options *o, Output *out)
         if (out->graph[e] == NULL)
             continue;
         c[e] = cluster(cx, out->graph[e], caps, out->arena); /* groups and their kernels */
-        int64_t lanes = lower_lane_bytes(c[e], caps);
+        int64_t lanes = lower_lane_bytes(c[e], caps, o->threads_max);
         lane_bytes = lanes > lane_bytes ? lanes : lane_bytes;
     }
     if (!compile_timed(cx, o, c)) /* what kernels take, if measured   */
         return false;
     lower_pinned(p, model_pinned(out->model), (const Clusters *const *)c, N_ENTRIES);
-    lower_lanes(p, lane_bytes, o->threads_max);
+    p->threads_max = o->threads_max;
     Lowered *l[N_ENTRIES] = {NULL};
     for (int e = 0; e < N_ENTRIES; e++) { /* order, live ranges, offsets      */
         if (c[e] == NULL)
             continue;
         l[e] = lower_plan(cx, p, c[e], model_pinned(out->model), entry_name((EntryKind)e), o->cost,
-                          caps);
+                          lane_bytes);
         out->plan[e] = lower_plan_of(l[e]);
         out->plan[e]->may_offload = o->offload;
         out->plan[e]->light = o->budget.kind == BUDGET_LIGHT;

@@ -146,7 +146,6 @@ static void make_program(Bench *b, Kernel *const *kernel, int n, int64_t spread)
     eval.call = NEW_ARRAY(&b->arena, Call, n);
     for (eval.n_calls = 0; eval.n_calls < n; eval.n_calls++)
         eval.call[eval.n_calls] = guarded(b, eval.n_calls, flags);
-    init.lane_bytes = eval.lane_bytes = p->lane_bytes;
     vec_push(&b->arena, &p->entry, init);
     vec_push(&b->arena, &p->entry, eval);
 }

@@ -68,6 +68,9 @@ struct Call {
     Operand *op;
     int64_t count; /* CALL_LOOP */
     int64_t turns; /* ... of which so many may run at once, in any order; else 0 */
+    /* CALL_KERNEL, CALL_LOOP: where scratch of lanes begins, for so many lanes at once so many
+     * bytes each; of a loop, for all of its body. 0: at Program.lanes_offset, for all lanes */
+    int64_t scratch, lane_bytes, lanes;
     Operand flag;  /* CALL_GUARD */
     int64_t store; /* CALL_OUT, CALL_IN, CALL_WAIT: where, which tells transfers apart */
     int32_t n_body;
@@ -94,10 +97,9 @@ typedef struct Entry {
     Call *call;
     int32_t n_results; /* loss, outputs, metrics, in the order of Program.result */
     Result *result;
-    int64_t peak_bytes;          /* highest end of any live byte, over the whole block */
-    int64_t lane_bytes;          /* scratch of one lane, by the target */
-    int64_t spare_bytes;         /* behind all lanes: copies of inputs that the call may lack */
-    int64_t store_bytes;         /* outside of the block, for what is offloaded */
+    int64_t peak_bytes;  /* highest end of any live byte, over the whole block */
+    int64_t spare_bytes; /* behind the pinned bytes: copies of inputs that the call may lack */
+    int64_t store_bytes; /* outside of the block, for what is offloaded */
     int64_t out_bytes, in_bytes; /* that one call writes there, and reads */
     bool updates;                /* writes parameters: has a finite flag */
     int32_t finite;              /* buffer of that flag, or -1 */
@@ -146,8 +148,8 @@ typedef struct Program {
     bool flush;           /* denormals are flushed: denormals.h */
     int64_t batch_rows;   /* of a batch, which may be taken as micro-batches */
     int32_t threads_max;
-    int64_t lanes_offset; /* where lane scratch begins; lane i at + i * lane_bytes */
-    int64_t lane_bytes;   /* the largest of the entries' */
+    /* Scratch of lanes for calls that have none of their own; lane i at + i * lane_bytes. */
+    int64_t lanes_offset, lane_bytes;
     int32_t step_counter, skipped_counter, seed; /* buffers: i64 */
     int32_t rows; /* buffer, i64: valid rows of this call, written before the calls */
 } Program;
@@ -167,6 +169,8 @@ typedef struct Caps {
     int64_t (*lane_scratch)(const void *options, const Kernel *k); /* bytes of one lane */
     /* ... where a lane runs all of the kernel, in a turn of a loop; NULL: lanes take no turns */
     int64_t (*turn_scratch)(const void *options, const Kernel *k);
+    /* So many lanes at most share out the kernel, and each has so many bytes. NULL: any number. */
+    int64_t (*lanes)(const void *options, const Kernel *k, int64_t *bytes);
     const void *options;
 } Caps;
 

@@ -42,7 +42,9 @@ typedef struct Group {
     bool guarded;     /* nothing but guarded assignments depends on it */
     bool copies;      /* its outs are in memory already: they only go to a slot */
     Kernel *kernel;
-    double ns; /* measured of the kernel; 0: nobody has */
+    double ns;          /* measured of the kernel; 0: nobody has */
+    int64_t lane_bytes; /* scratch of one lane that it wants of all lanes, the most of a body's; */
+    int64_t lanes, own_bytes; /* ... so many at most want so much each; 0: all want the former */
     VEC(GroupOperand) operand;
     Clusters *body; /* GROUP_SCAN */
 } Group;

@@ -144,21 +144,9 @@ void lower_pinned(Program *p, const Pinned *pin, const Clusters *const *c, int n
     p->lanes_offset = p->pinned_bytes;
 }
 
-void lower_lanes(Program *p, int64_t lane_bytes, int32_t threads_max)
-{
-    p->lane_bytes = align_up(lane_bytes, BLOCK_ALIGN);
-    p->threads_max = threads_max;
-    p->lanes_offset = p->pinned_bytes;
-}
-
-static int64_t entry_base(const Program *p)
-{
-    return p->lanes_offset + p->lane_bytes * p->threads_max;
-}
-
 /* Inputs that loss and metrics alone need may be missing in eval: what is not staged anyway is
- * read behind the lanes then. Zeros serve all such inputs, for they are read alone; what may not
- * be zero has its own bytes.   gives: bytes taken. */
+ * read behind the pinned bytes then. Zeros serve all such inputs, for they are read alone; what may
+ * not be zero has its own bytes.   gives: bytes taken. */
 static int64_t spare_inputs(Program *p, const Pinned *pin, int64_t base)
 {
     int64_t zeros = 0, at = base;
@@ -188,18 +176,22 @@ static bool may_lack_inputs(const char *entry, const Graph *g)
     return may_lack && gives && strcmp(entry, "eval") == 0;
 }
 
-int64_t lower_lane_bytes(const Clusters *c, const Caps *caps)
+int64_t lower_lane_bytes(Clusters *c, const Caps *caps, int64_t threads_max)
 {
     int64_t most = 0;
     for (int i = 0; i < c->group.n; i++) {
-        const Group *gr = &c->group.at[i];
-        int64_t n = 0;
-        if (gr->kernel != NULL)
-            n = caps->lane_scratch(caps->options, gr->kernel);
+        Group *gr = &c->group.at[i];
+        if (gr->kernel != NULL && caps->lanes != NULL)
+            gr->lanes = caps->lanes(caps->options, gr->kernel, &gr->own_bytes);
+        else if (gr->kernel != NULL)
+            gr->lane_bytes = align_up(caps->lane_scratch(caps->options, gr->kernel), BLOCK_ALIGN);
+        if (gr->lanes > 0) /* a kernel that runs alone has the scratch of all lanes */
+            gr->lane_bytes = align_up(
+                gr->lanes > 1 ? gr->own_bytes : (gr->own_bytes + threads_max - 1) / threads_max,
+                BLOCK_ALIGN);
         if (gr->body != NULL)
-            n = lower_lane_bytes(gr->body, caps);
-        if (n > most)
-            most = n;
+            gr->lane_bytes = lower_lane_bytes(gr->body, caps, threads_max);
+        most = gr->lane_bytes > most ? gr->lane_bytes : most;
     }
     return most;
 }
@@ -285,7 +277,7 @@ struct Lowered {
 };
 
 Lowered *lower_plan(Ctx *cx, Program *p, Clusters *c, const Pinned *pin, const char *entry,
-                    const CostModel *cost, const Caps *caps)
+                    const CostModel *cost, int64_t lane_bytes)
 {
     Lowered *l = NEW(p->arena, Lowered);
     l->lo = (Lowering){.cx = cx,
@@ -294,8 +286,9 @@ Lowered *lower_plan(Ctx *cx, Program *p, Clusters *c, const Pinned *pin, const c
                        .arena = p->arena,
                        .entry = entry,
                        .cost = cost,
-                       .caps = caps};
-    int64_t base = entry_base(p);
+                       .caps = c->caps,
+                       .turn_bytes = lane_bytes};
+    int64_t base = p->pinned_bytes;
     if (may_lack_inputs(entry, c->g))
         l->lo.spare_bytes = spare_inputs(p, pin, base);
     l->level = level_of_entry(&l->lo, c, base + l->lo.spare_bytes);
@@ -318,7 +311,6 @@ void lower_calls(Lowered *lowered)
     Entry e = {.name = lo->entry,
                .finite = -1,
                .peak_bytes = l->plan->peak,
-               .lane_bytes = p->lane_bytes,
                .spare_bytes = lo->spare_bytes};
     Calls cs = {0};
     level_emit(lo, l, &cs);
@@ -336,7 +328,7 @@ void lower_calls(Lowered *lowered)
 
 void lower_finish(Program *p)
 {
-    p->arena_bytes = entry_base(p);
+    p->arena_bytes = p->pinned_bytes;
     for (int i = 0; i < p->entry.n; i++)
         if (p->entry.at[i].peak_bytes > p->arena_bytes)
             p->arena_bytes = p->entry.at[i].peak_bytes;

@@ -9,20 +9,18 @@
  * once, when every entry has been clustered; c: `n` entries, or NULL. */
 void lower_pinned(Program *p, const Pinned *pin, const Clusters *const *c, int n);
 
-/* Scratch of one lane that the groups' kernels want of the target, bodies too. */
-int64_t lower_lane_bytes(const Clusters *c, const Caps *caps);
-
-/* Lane scratch after pinned storage: the first byte free for entries follows. */
-void lower_lanes(Program *p, int64_t lane_bytes, int32_t threads_max);
+/* Scratch of one lane that the groups' kernels want of the target, bodies too: in the groups.
+ * gives: the most of all. */
+int64_t lower_lane_bytes(Clusters *c, const Caps *caps, int64_t threads_max);
 
 /* An entry whose steps are planned, and whose calls are still to be made. */
 typedef struct Lowered Lowered;
 
 /* Plans one entry: each step once, and what the model offloads out of the block meanwhile. Until
  * lower_calls() another plan of the same steps may take the place of *lower_plan_of(). `cost` is
- * that of the plan. */
+ * that of the plan. lane_bytes: what a lane may take for whole turns of a loop. */
 Lowered *lower_plan(Ctx *cx, Program *p, Clusters *c, const Pinned *pin, const char *entry,
-                    const CostModel *cost, const Caps *caps);
+                    const CostModel *cost, int64_t lane_bytes);
 Plan *lower_plan_of(const Lowered *l);
 
 /* Appends the entry to the program, by its plan.

@@ -166,9 +166,27 @@ static Kernel *without_idle_stores(Lowering *lo, const Level *l, const Group *gr
     return k;
 }
 
+/* Scratch that the plan has not foreseen is not there. */
+static bool has_scratch(const Lowering *lo, const Kernel *k)
+{
+    const Caps *caps = lo->caps;
+    int64_t lanes = lo->p->threads_max, bytes;
+    if (lo->in_turns > 0)
+        return caps->turn_scratch(caps->options, k) <= lo->lane_bytes;
+    if (caps->lanes != NULL)
+        lanes = caps->lanes(caps->options, k, &bytes);
+    else
+        bytes = caps->lane_scratch(caps->options, k);
+    return lanes == 1 ? bytes <= lo->lane_bytes * lo->lanes
+                      : bytes <= lo->lane_bytes && lanes <= lo->lanes;
+}
+
 static void call_kernel(Lowering *lo, Level *l, Calls *cs, const Group *gr, const PlanStep *s)
 {
     Call c = {.kind = CALL_KERNEL, .n_ops = gr->operand.n, .origin = s->origin, .label = s->label};
+    c.scratch = lo->scratch;
+    c.lane_bytes = lo->lane_bytes;
+    c.lanes = lo->lanes;
     c.op = NEW_ARRAY(lo->p->arena, Operand, gr->operand.n);
     for (int i = 0; i < gr->operand.n; i++) {
         const GroupOperand *o = &gr->operand.at[i];
@@ -182,7 +200,7 @@ static void call_kernel(Lowering *lo, Level *l, Calls *cs, const Group *gr, cons
     Kernel *k = without_idle_stores(lo, l, gr, c.op);
     if (k->inst.n == 1) /* nothing is left to do */
         return;
-    c.kernel = add_kernel(lo, k);
+    c.kernel = add_kernel(lo, k == gr->kernel || has_scratch(lo, k) ? k : gr->kernel);
     vec_push(lo->p->arena, &cs->at, c);
 }
 
@@ -353,11 +371,16 @@ static void call_scan(Lowering *lo, Level *l, Calls *cs, const Group *gr, int st
     place_body(lo, l, b, &p);
     Calls body = {0};
     keep_carries(lo, l, b, &p, &body);
+    lo->in_turns += s->turns > 1;
     for (int i = 0; i < b->plan->n_steps; i++)
         emit_step(lo, b, &body, i);
+    lo->in_turns -= s->turns > 1;
     copy_results(lo, l, b, &p, &body);
     Call c = {.kind = CALL_LOOP,
               .count = p.is.count,
+              .scratch = lo->scratch,
+              .lane_bytes = lo->lane_bytes,
+              .lanes = lo->lanes,
               .n_body = body.at.n,
               .body = body.at.at,
               .origin = s->origin,
@@ -393,6 +416,11 @@ static void emit_step(Lowering *lo, Level *l, Calls *cs, int step)
     if (s->kind != STEP_RUN) {
         call_transfer(lo, l, cs, s);
         return;
+    }
+    if (l->outer == NULL) {
+        lo->lane_bytes = align_up(s->lane_bytes, BLOCK_ALIGN);
+        lo->lanes = s->lanes;
+        lo->scratch = s->lane_bytes > 0 ? plan_lanes_offset(s) : 0;
     }
     const Group *gr = &l->c->group.at[s->group];
     if (gr->kind == GROUP_SCAN)

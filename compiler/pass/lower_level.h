@@ -64,9 +64,12 @@ typedef struct Lowering {
     const char *entry;
     const CostModel *cost;
     const Caps *caps;
-    int64_t spare_bytes; /* in place of inputs that the entry may lack */
-    int64_t store_bytes; /* of the levels that have their place in the store */
-    bool moves;          /* better orders are looked for */
+    int64_t spare_bytes;                /* in place of inputs that the entry may lack */
+    int64_t turn_bytes;                 /* scratch that a lane may have for whole turns of a loop */
+    int64_t scratch, lane_bytes, lanes; /* of the entry's step whose calls are made (Call) */
+    int in_turns;                       /* of loops around them: lanes take whole turns */
+    int64_t store_bytes;                /* of the levels that have their place in the store */
+    bool moves;                         /* better orders are looked for */
     VEC(OldOrder) moved;
 } Lowering;
 

@@ -326,18 +326,21 @@ static void count_body(PlanStep *s, Plan *body, int64_t count)
     }
 }
 
-/* A kernel that isn't shared out may have the scratch of all lanes, where the others wait. */
-static bool fits_lane(const Lowering *lo, const Clusters *body)
+/* Scratch of a lane that runs whole turns: a kernel that isn't shared out may have that of all
+ * lanes elsewhere, where the others wait. */
+static int64_t turn_bytes(const Lowering *lo, const Clusters *body)
 {
+    int64_t most = BLOCK_ALIGN; /* lanes are told apart by it */
     for (int i = 0; i < body->group.n; i++) {
         const Group *gr = &body->group.at[i];
-        if (gr->kernel != NULL &&
-            lo->caps->turn_scratch(lo->caps->options, gr->kernel) > lo->p->lane_bytes)
-            return false;
-        if (gr->body != NULL && !fits_lane(lo, gr->body))
-            return false;
+        int64_t n = 0;
+        if (gr->kernel != NULL)
+            n = lo->caps->turn_scratch(lo->caps->options, gr->kernel);
+        if (gr->body != NULL)
+            n = turn_bytes(lo, gr->body);
+        most = n > most ? n : most;
     }
-    return true;
+    return most;
 }
 
 /* Before each turn the addresses of such inputs are set, for all lanes. */
@@ -354,9 +357,22 @@ static bool reads_rows(const Lowering *lo, const Level *l, Ref scan)
 /* Lanes could take whole turns of the scan. */
 static bool has_turns(const Lowering *lo, const Level *l, const Group *gr)
 {
-    return lo->caps->turn_scratch != NULL && lo->p->lane_bytes > 0 &&
-           attr(l->g, gr->anchor, SCAN_CARRIES)->i == 0 && !reads_rows(lo, l, gr->anchor) &&
-           fits_lane(lo, gr->body);
+    return lo->caps->turn_scratch != NULL && attr(l->g, gr->anchor, SCAN_CARRIES)->i == 0 &&
+           !reads_rows(lo, l, gr->anchor) && turn_bytes(lo, gr->body) <= lo->turn_bytes;
+}
+
+/* Scratch of one lane: for each kernel, or for whole turns of the outermost loops that lanes could
+ * take. */
+static int64_t lane_bytes_of(const Lowering *lo, const Level *l, const PlanStep *s)
+{
+    const Group *gr = &l->c->group.at[s->group];
+    int64_t most = gr->lane_bytes, n = s->apart ? turn_bytes(lo, gr->body) : 0;
+    most = n > most ? n : most;
+    for (int32_t i = 0; s->body != NULL && !s->apart && i < s->body->n_steps; i++) {
+        n = lane_bytes_of(lo, l->body[s->group], &s->body->step[i]);
+        most = n > most ? n : most;
+    }
+    return align_up(most, BLOCK_ALIGN);
 }
 
 static void make_step(Lowering *lo, Level *l, int at)
@@ -392,6 +408,10 @@ static void make_step(Lowering *lo, Level *l, int at)
         count_body(s, body, attr(l->g, gr->anchor, SCAN_COUNT)->i);
         s->apart = has_turns(lo, l, gr);
     }
+    if (l->outer != NULL) /* the step around has scratch */
+        return;
+    s->lanes = gr->lanes > 0 ? gr->lanes : lo->p->threads_max;
+    s->lane_bytes = gr->lanes > 0 ? gr->own_bytes : lane_bytes_of(lo, l, s);
 }
 
 void check_plan(Lowering *lo, const Plan *p)
@@ -427,7 +447,6 @@ static void level_plan(Lowering *lo, Level *l, int64_t base)
     p->cost = lo->cost;
     p->base = base;
     if (l->outer == NULL) {
-        p->base_lanes = lo->p->lane_bytes * lo->p->threads_max;
         p->base_staging = staging_bytes(lo->p) + lo->spare_bytes;
     }
     p->threads_max = lo->p->threads_max;

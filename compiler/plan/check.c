@@ -208,7 +208,7 @@ static bool free_ranges(Check *c, int32_t s, int32_t due)
 
 static void measure(Check *c, int32_t s)
 {
-    int64_t here = c->live + check_whole_blocks(c->p->step[s].workspace);
+    int64_t here = c->live + check_own_bytes(c, s);
     if (here <= c->live_peak)
         return;
     c->live_peak = here;
@@ -229,8 +229,8 @@ static bool run_step(Check *c, int32_t s, int32_t frees)
     for (int32_t i = 0; i < step->n_writes; i++)
         if (!write_value(c, s, step->write[i]))
             return false;
-    if (step->workspace > 0 &&
-        !claim(c, s, workspace_of(s), step->workspace_offset, step->workspace))
+    if (check_own_bytes(c, s) > 0 &&
+        !claim(c, s, workspace_of(s), step->workspace_offset, check_own_bytes(c, s)))
         return false;
     if (!check_end_transfer(c, s))
         return false;
@@ -273,7 +273,7 @@ static bool replay(Check *c)
     int32_t *due = NEW_ARRAY(c->arena, int32_t, p->n_steps);
     for (int32_t r = 0; r < p->n_ranges; r++)
         due[p->range[r].to]++;
-    c->live = check_whole_blocks(p->base) + p->threads_max * p->lane_bytes;
+    c->live = check_whole_blocks(p->base);
     c->live_peak = c->live;
     if (!open_given(c))
         return false;

@@ -51,6 +51,8 @@ const char *check_writer_name(const Check *c, int32_t writer);
 
 int64_t check_range_bytes(const Check *c, int32_t range);
 int64_t check_whole_blocks(int64_t bytes);
+/* What step s alone has: workspace, and scratch of all lanes. */
+int64_t check_own_bytes(const Check *c, int32_t s);
 
 /* Not pinned, not of the caller: has ranges. */
 bool check_in_block(const PlanValue *v);

@@ -42,6 +42,13 @@ int64_t check_whole_blocks(int64_t bytes)
     return (bytes / BLOCK_ALIGN + (bytes % BLOCK_ALIGN != 0)) * BLOCK_ALIGN;
 }
 
+int64_t check_own_bytes(const Check *c, int32_t s)
+{
+    const PlanStep *step = &c->p->step[s];
+    int64_t lanes = step->lanes == 0 ? c->p->threads_max : step->lanes;
+    return check_whole_blocks(step->workspace) + lanes * check_whole_blocks(step->lane_bytes);
+}
+
 bool check_in_block(const PlanValue *v)
 {
     return !v->pinned && v->bytes > 0;
@@ -60,9 +67,7 @@ static bool check_numbers(Check *c)
     const Plan *p = c->p;
     if (p->n_values < 0 || p->n_steps < 0 || p->n_ranges < 0)
         return check_fail(c, "the plan has a negative number of values, steps or ranges");
-    if (!sane(p->base) || !sane(p->store_bytes) || !sane(p->lane_bytes) || !sane(p->peak) ||
-        p->threads_max < 0 ||
-        (p->lane_bytes > 0 && p->threads_max > TOO_MANY_BYTES / p->lane_bytes))
+    if (!sane(p->base) || !sane(p->store_bytes) || !sane(p->peak) || p->threads_max < 0)
         return check_fail(c, "base, lanes or peak of the plan are no sizes");
     return true;
 }
@@ -112,11 +117,10 @@ static bool check_steps(Check *c)
             return check_fail(c, "step %d names a value that does not exist", s);
         if (!known(step->frees, step->n_frees, p->n_ranges))
             return check_fail(c, "step %d frees a range that does not exist", s);
-        if (!sane(step->workspace) || !sane(step->lane_bytes))
+        if (!sane(step->workspace) || !sane(step->lane_bytes) || step->lanes < 0 ||
+            step->lanes > p->threads_max ||
+            (step->lane_bytes > 0 && p->threads_max > TOO_MANY_BYTES / step->lane_bytes))
             return check_fail(c, "workspace or lane scratch of step %d are no sizes", s);
-        if (step->lane_bytes > p->lane_bytes)
-            return check_fail(c, "step %d needs %lld bytes a lane, lanes have %lld", s,
-                              (long long)step->lane_bytes, (long long)p->lane_bytes);
     }
     return true;
 }
@@ -146,7 +150,6 @@ static bool check_range(Check *c, int32_t r)
 static bool check_place(Check *c, int32_t who, int64_t offset, int64_t bytes)
 {
     const Plan *p = c->p;
-    int64_t lanes = p->threads_max * p->lane_bytes;
     if (offset % BLOCK_ALIGN != 0)
         return check_fail(c, "%s is not aligned: it lies at %lld", check_writer_name(c, who),
                           (long long)offset);
@@ -155,38 +158,21 @@ static bool check_place(Check *c, int32_t who, int64_t offset, int64_t bytes)
                           (long long)offset);
     if (bytes > p->peak || offset > p->peak - bytes)
         return check_fail(c, "%s ends behind the peak", check_writer_name(c, who));
-    if (lanes > 0 && offset < p->lanes_offset + lanes && p->lanes_offset < offset + bytes)
-        return check_fail(c, "%s lies in the scratch of the lanes", check_writer_name(c, who));
     if (check_whole_blocks(offset + bytes) > c->end)
         c->end = check_whole_blocks(offset + bytes);
-    return true;
-}
-
-static bool check_lanes(Check *c)
-{
-    const Plan *p = c->p;
-    int64_t lanes = p->threads_max * p->lane_bytes;
-    c->end = check_whole_blocks(p->base);
-    if (lanes == 0)
-        return true;
-    if (p->lane_bytes % BLOCK_ALIGN != 0 || p->lanes_offset % BLOCK_ALIGN != 0)
-        return check_fail(c, "the scratch of the lanes is not aligned");
-    if (p->lanes_offset < p->base || p->lanes_offset > p->peak - lanes)
-        return check_fail(c, "the scratch of the lanes lies outside of [base, peak)");
-    if (p->lanes_offset + lanes > c->end)
-        c->end = p->lanes_offset + lanes;
     return true;
 }
 
 static bool check_places(Check *c)
 {
     const Plan *p = c->p;
+    c->end = check_whole_blocks(p->base);
     for (int32_t r = 0; r < p->n_ranges; r++)
         if (!check_range(c, r) || !check_place(c, r, p->range[r].offset, check_range_bytes(c, r)))
             return false;
     for (int32_t s = 0; s < p->n_steps; s++)
-        if (p->step[s].workspace > 0 &&
-            !check_place(c, workspace_of(s), p->step[s].workspace_offset, p->step[s].workspace))
+        if (check_own_bytes(c, s) > 0 &&
+            !check_place(c, workspace_of(s), p->step[s].workspace_offset, check_own_bytes(c, s)))
             return false;
     return true;
 }
@@ -235,5 +221,5 @@ static bool check_pinned(Check *c)
 bool check_form(Check *c)
 {
     return check_numbers(c) && check_values(c) && check_pinned(c) && check_steps(c) &&
-           check_transfers(c) && check_lanes(c) && check_places(c);
+           check_transfers(c) && check_places(c);
 }

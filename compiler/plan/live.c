@@ -246,14 +246,6 @@ static void list_frees(Plan *p, int32_t *list)
     }
 }
 
-static void count_lanes(Plan *p)
-{
-    for (int32_t s = 0; s < p->n_steps; s++)
-        if (p->step[s].lane_bytes > p->lane_bytes)
-            p->lane_bytes = p->step[s].lane_bytes;
-    p->lane_bytes = block_bytes(p->lane_bytes);
-}
-
 /* A range that takes over a storage counts from the next step on: in the step of
  * the write, the range that it takes over is counted, and is no smaller. */
 int64_t *plan_live(const Plan *p, Arena *a)
@@ -265,10 +257,10 @@ int64_t *plan_live(const Plan *p, Arena *a)
         live[range->from + taken_over] += block_bytes(p->value[range->value].bytes);
         live[range->to + 1] -= block_bytes(p->value[range->value].bytes);
     }
-    int64_t sum = block_bytes(p->base) + p->threads_max * p->lane_bytes;
+    int64_t sum = block_bytes(p->base);
     for (int32_t s = 0; s < p->n_steps; s++) {
         sum += live[s];
-        live[s] = sum + block_bytes(p->step[s].workspace);
+        live[s] = sum + plan_own_bytes(p, &p->step[s]);
     }
     return live;
 }
@@ -278,7 +270,7 @@ void plan_find_peak(Plan *p)
 {
     ArenaMark mark = arena_mark(p->arena);
     const int64_t *live = plan_live(p, p->arena);
-    p->live_peak = block_bytes(p->base) + p->threads_max * p->lane_bytes;
+    p->live_peak = block_bytes(p->base);
     p->peak_step = 0;
     for (int32_t s = 0; s < p->n_steps; s++)
         if (live[s] > p->live_peak) {
@@ -315,7 +307,6 @@ void plan_liveness(Plan *p)
     l.pair = NEW_ARRAY(p->arena, Pair, most_inplace(p));
     share(&l);
     list_frees(p, frees);
-    count_lanes(p);
     plan_find_peak(p);
     arena_reset(p->arena, mark);
 }

@@ -105,7 +105,6 @@ static void judge(Search *o, const int32_t *order, int64_t *peak, int64_t *over,
     for (int32_t i = 0; i < o->n; i++)
         q->step[i] = p->step[order[i]];
     q->arena = &o->arena;
-    q->lane_bytes = p->lane_bytes;
     plan_liveness(q);
     const int64_t *live = plan_live(q, &o->arena);
     *peak = q->live_peak;

@@ -1,8 +1,7 @@
-/* Offsets for every storage, workspace and the lanes.
+/* Offsets for every storage, and for what each step has alone.
  *
- * Lanes are alive in every step, so they lie lowest, right behind pinned storage,
- * where they cost nothing. What lies above is a packing problem (pack.h) with one item
- * for each storage and each workspace, times cut down to the sections that matter. */
+ * Above pinned storage that is a packing problem (pack.h) with one item for each storage and each
+ * step that has workspace or lanes with scratch, times cut down to the sections that matter. */
 #include "plan.h"
 
 #include <assert.h>
@@ -20,7 +19,7 @@ typedef struct Placing {
     Pack pack;
     int32_t *section;  /* by step */
     int32_t *item_of;  /* by range: the item of its storage */
-    int32_t *space_of; /* by step: the item of its workspace, or -1 */
+    int32_t *space_of; /* by step: the item of what it has alone, or -1 */
     int32_t *next;     /* by range: the one that takes over its storage, or -1 */
     PackPart *part;
     int32_t n_parts;
@@ -57,7 +56,7 @@ static void cut_sections(Placing *pl, bool *starts, bool *ends)
         if (sole_from(p, r) <= p->range[r].to)
             starts[sole_from(p, r)] = ends[p->range[r].to] = true;
     for (int32_t s = 0; s < p->n_steps; s++)
-        if (p->step[s].workspace > 0)
+        if (plan_own_bytes(p, &p->step[s]) > 0)
             starts[s] = ends[s] = true;
     int32_t section = 0;
     bool ended = false;
@@ -106,12 +105,11 @@ static void make_items(Placing *pl)
     }
     for (int32_t s = 0; s < p->n_steps; s++) {
         pl->space_of[s] = -1;
-        if (p->step[s].workspace <= 0)
+        int64_t bytes = plan_own_bytes(p, &p->step[s]);
+        if (bytes <= 0)
             continue;
         pl->space_of[s] = k->n;
-        k->item[k->n++] = (PackItem){.from = pl->section[s],
-                                     .to = pl->section[s],
-                                     .size = block_bytes(p->step[s].workspace)};
+        k->item[k->n++] = (PackItem){.from = pl->section[s], .to = pl->section[s], .size = bytes};
     }
 }
 
@@ -136,8 +134,7 @@ enum { LOOKS_EACH = 100 };
 
 static void place(Plan *p, int64_t enough, int64_t work, int64_t looks)
 {
-    p->lanes_offset = block_bytes(p->base);
-    int64_t floor = p->lanes_offset + p->threads_max * p->lane_bytes;
+    int64_t floor = block_bytes(p->base);
     ArenaMark mark = arena_mark(p->arena);
     Placing pl = {.p = p, .pack = {.arena = p->arena, .looks = looks}};
     pl.section = NEW_ARRAY(p->arena, int32_t, p->n_steps);

@@ -66,7 +66,8 @@ typedef struct PlanStep {
     int64_t workspace;        /* bytes of a loop step's body, of all turns that may run at once,
                                * alive during this step only */
     int64_t workspace_offset; /* by place() */
-    int64_t lane_bytes;       /* scratch of one lane */
+    int64_t lane_bytes; /* scratch of one lane; that of all of them lies behind the workspace */
+    int64_t lanes;      /* that need it at once; 0: as many as there may be */
     double flops, bytes_moved;
     double chain;      /* the part of flops that is of contractions; and ... */
     double work;       /* ... instructions of all else: integers, comparisons too */
@@ -141,16 +142,12 @@ typedef struct Plan {
     const PlanStep *plain; /* what it was made of: each step once, no transfers */
     int32_t n_plain;
     PlanRange *range;
-    int64_t base; /* first byte after the handle and pinned storage */
-    /* bytes before that which no value has: scratch of the target's lanes, copies of inputs */
-    int64_t base_lanes, base_staging;
+    int64_t base;         /* first byte after the handle and pinned storage */
+    int64_t base_staging; /* bytes before that which no value has: copies of inputs */
     int64_t threads_max;
-    int64_t lane_bytes; /* of one lane: the largest of the steps */
-    int64_t
-        lanes_offset;  /* by place(): lane scratch, threads_max * lane_bytes, alive in every step */
-    int64_t live_peak; /* most bytes live at a step, whatever their place; with base and lanes */
-    int64_t peak;      /* bytes of the block that the entry needs */
-    int32_t peak_step; /* the first step at which live_peak is reached */
+    int64_t live_peak;   /* most bytes live at a step, whatever their place; with base and lanes */
+    int64_t peak;        /* bytes of the block that the entry needs */
+    int32_t peak_step;   /* the first step at which live_peak is reached */
     int64_t store_bytes; /* that offloaded values take outside of the block */
     bool may_offload;    /* within a budget, whatever the model says */
     bool light;          /* ... no contraction or scan runs again */
@@ -166,14 +163,28 @@ typedef struct Plan {
     PlanPart *part; /* by plan_parts() */
 } Plan;
 
-/* Live ranges, frees and shared storage of the given order of steps; lane_bytes (at least
- * what it is already), live_peak and peak_step. Values that are not in the block get offset -1.
+/* What a step alone has, at its workspace_offset: the workspace, and behind it the scratch of each
+ * lane. */
+static inline int64_t plan_lanes_bytes(const Plan *p, const PlanStep *s)
+{
+    return (s->lanes > 0 ? s->lanes : p->threads_max) * align_up(s->lane_bytes, BLOCK_ALIGN);
+}
+static inline int64_t plan_own_bytes(const Plan *p, const PlanStep *s)
+{
+    return align_up(s->workspace, BLOCK_ALIGN) + plan_lanes_bytes(p, s);
+}
+static inline int64_t plan_lanes_offset(const PlanStep *s)
+{
+    return s->workspace_offset + align_up(s->workspace, BLOCK_ALIGN);
+}
+
+/* Live ranges, frees and shared storage of the given order of steps; live_peak and peak_step.
+ * Values that are not in the block get offset -1.
  * requires: every value is written before it is read (pinned, inputs, staging: from the
  *           start); all bytes together below 2^62. */
 void plan_liveness(Plan *p);
 
-/* Offsets of every range, workspace and the lanes, aligned to BLOCK_ALIGN; the lanes
- * lie first, at p->base rounded up, so that all entries agree on them.
+/* Offsets of every range, and of what each step has alone, aligned to BLOCK_ALIGN.
  * gives: p->peak, as near to p->live_peak as the effort finds. Deterministic.
  * source: the placement part of MiniMalloc (Moffitt & Feldman, ASPLOS 2023) for the idea of
  *         searching over orders with lower bounds by time section. */

@@ -65,9 +65,8 @@ static void pinned_by_role(const Plan *p, int64_t bytes[N_ROLES])
     int64_t first = n > 0 ? pin[0].offset : p->base;
     int64_t rest = block_bytes(p->base);
     bytes[ROLE_HANDLE] = first < HANDLE_BYTES ? first : HANDLE_BYTES;
-    bytes[ROLE_LANES] += p->base_lanes;
     bytes[ROLE_STAGING] += p->base_staging;
-    rest -= bytes[ROLE_HANDLE] + p->base_lanes + p->base_staging;
+    rest -= bytes[ROLE_HANDLE] + p->base_staging;
     for (int32_t i = 0; i < n; i++)
         if (i == 0 || pin[i].offset != pin[i - 1].offset) {
             bytes[p->value[pin[i].value].role] += pin[i].bytes;
@@ -87,11 +86,11 @@ void plan_by_role(const Plan *p, int32_t step, int64_t bytes[N_ROLES])
 {
     memset(bytes, 0, N_ROLES * sizeof *bytes);
     pinned_by_role(p, bytes);
-    bytes[ROLE_LANES] += p->threads_max * p->lane_bytes;
     int32_t s = step < 0 ? p->peak_step : step;
     if (s >= p->n_steps)
         return;
     add_role(bytes, ROLE_WORKSPACE, p->step[s].workspace);
+    bytes[ROLE_LANES] += plan_lanes_bytes(p, &p->step[s]);
     for (int32_t r = 0; r < p->n_ranges; r++)
         if (counted_from(p, r) <= s && s <= p->range[r].to)
             add_role(bytes, p->value[p->range[r].value].role, range_bytes(p, r));
@@ -163,7 +162,7 @@ static const char *text_or(const char *s, const char *otherwise)
 
 enum { BAR = 32, LARGEST = 10 };
 
-/* '=' pinned storage and lanes, '#' values and workspace; the peak is BAR long. */
+/* '=' pinned storage, '#' values, workspace and lanes; the peak is BAR long. */
 static void put_bar(Text *to, int64_t fixed, int64_t live, int64_t peak)
 {
     for (int i = 0; i < BAR; i++) {
@@ -176,8 +175,8 @@ static void put_schedule(const Plan *p, Text *to)
 {
     Arena *a = to->arena;
     const int64_t *live = plan_live(p, a);
-    int64_t fixed = block_bytes(p->base) + p->threads_max * p->lane_bytes;
-    text_add(to, "\nschedule (= pinned storage and lanes, # values and workspace)\n");
+    int64_t fixed = block_bytes(p->base);
+    text_add(to, "\nschedule (= pinned storage, # values, workspace and lanes)\n");
     text_add(to, "  %5s  %10s\n", "step", "live");
     for (int32_t s = 0; s < p->n_steps; s++) {
         const PlanStep *step = &p->step[s];

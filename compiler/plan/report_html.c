@@ -105,10 +105,16 @@ static void put_map(const Plan *p, Text *to)
         text_add(to, ", %lld bytes</title></rect>\n", (long long)v->bytes);
     }
     for (int32_t s = 0; s < p->n_steps; s++) {
-        if (p->step[s].workspace == 0)
-            continue;
-        put_rect(p, s, s, p->step[s].workspace_offset, p->step[s].workspace, ROLE_WORKSPACE, to);
-        text_add(to, "><title>workspace of step %d</title></rect>\n", s);
+        const PlanStep *step = &p->step[s];
+        int64_t lanes = plan_lanes_bytes(p, step);
+        if (step->workspace > 0) {
+            put_rect(p, s, s, step->workspace_offset, step->workspace, ROLE_WORKSPACE, to);
+            text_add(to, "><title>workspace of step %d</title></rect>\n", s);
+        }
+        if (lanes > 0) {
+            put_rect(p, s, s, plan_lanes_offset(step), lanes, ROLE_LANES, to);
+            text_add(to, "><title>lane scratch of step %d</title></rect>\n", s);
+        }
     }
     text_add(to, "</svg>\n");
 }

@@ -80,6 +80,8 @@ static void put_step(const Plan *p, int32_t s, int64_t live, Text *to)
     put_comma(to);
     put_int(to, "lane_bytes", step->lane_bytes);
     put_comma(to);
+    put_int(to, "lanes", step->lanes > 0 ? step->lanes : p->threads_max);
+    put_comma(to);
     put_double(to, "flops", step->flops);
     put_comma(to);
     put_double(to, "bytes_moved", step->bytes_moved);
@@ -266,10 +268,6 @@ static void put_head(const Plan *p, Text *to)
     put_int(to, "base", p->base);
     text_add(to, ",\n  ");
     put_int(to, "threads_max", p->threads_max);
-    text_add(to, ",\n  ");
-    put_int(to, "lane_bytes", p->lane_bytes);
-    text_add(to, ",\n  ");
-    put_int(to, "lanes_offset", p->lanes_offset);
     text_add(to, ",\n");
 }
 

@@ -45,7 +45,7 @@ static bool writes_little(const Plan *p, const PlanStep *s)
     for (int32_t i = 0; i < s->n_writes; i++)
         if (!p->value[s->write[i]].pinned && p->value[s->write[i]].bytes > BLOCK_ALIGN)
             return false;
-    return s->workspace == 0;
+    return plan_own_bytes(p, s) == 0;
 }
 
 static int32_t find_update(const Plan *p)
@@ -139,7 +139,7 @@ static int64_t bytes_of(const Steps *st, int32_t value)
 
 static int64_t pinned_bytes(const Plan *p)
 {
-    return block_bytes(p->base) + p->threads_max * p->lane_bytes;
+    return block_bytes(p->base);
 }
 
 /* Step s may write `write` over something that it reads, if that dies there. */
@@ -153,11 +153,11 @@ static bool may_overwrite(const Steps *st, int32_t s, int32_t write)
     return false;
 }
 
-/* Results that can't be written over anything, and workspace. */
+/* Results that can't be written over anything, and what the step has alone. */
 static int64_t own_bytes(const Steps *st, int32_t s)
 {
     const PlanStep *step = &st->p->step[s];
-    int64_t bytes = block_bytes(step->workspace);
+    int64_t bytes = plan_own_bytes(st->p, step);
     for (int32_t i = 0; i < step->n_writes; i++)
         if (!may_overwrite(st, s, step->write[i]))
             bytes += bytes_of(st, step->write[i]);
@@ -282,7 +282,7 @@ static ProblemNode search_node(const Steps *st, const ProblemMake *m, const int3
         return n;
     }
     const PlanStep *step = &st->p->step[s];
-    n.scratch = block_bytes(step->workspace);
+    n.scratch = plan_own_bytes(st->p, step);
     for (int32_t i = 0; i < step->n_writes; i++)
         *(st->used[step->write[i]] ? &n.bytes : &n.scratch) += bytes_of(st, step->write[i]);
     find_over(st, m, at, s, &n);

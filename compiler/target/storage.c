@@ -103,9 +103,25 @@ static void written(Check *c, int32_t buffer, const char *by)
         fail(c, by, "writes, where it has no storage,", b->name);
 }
 
+/* Where the call has scratch of lanes of its own. */
+static void check_scratch(Check *c, const Call *call, const char *by)
+{
+    Bytes lanes = {call->scratch, call->scratch + call->lane_bytes * call->lanes};
+    if (lanes.from < c->p->pinned_bytes || lanes.to > c->p->arena_bytes)
+        fail(c, by, "has no room for", "the scratch of lanes");
+    for (int i = 0; i < call->n_ops; i++) {
+        const Buffer *b = &c->p->buffer.at[call->op[i].buffer];
+        if (b->offset >= 0 && b->role != ROLE_STAGING && overlap(bytes_of(b), lanes))
+            fail(c, by, "has scratch of lanes over", b->name);
+    }
+    apart_from(c, lanes, "the scratch of lanes");
+}
+
 static void check_kernel(Check *c, const Call *call)
 {
     const Kernel *k = c->p->kernel.at[call->kernel];
+    if (call->scratch > 0)
+        check_scratch(c, call, k->name);
     for (int i = 0, o = 0; i < k->buf.n; i++) {
         if (k->buf.at[i].mode == K_LOCAL)
             continue;

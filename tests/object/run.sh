@@ -38,12 +38,31 @@ source_of() {
     fi
 }
 
-# model NAME [OPTION...]: NAME.o and NAME.h.
+# Of plans as JSON: bytes at the end of the block that are scratch of lanes, which kernels need not
+# fill, where a step has it there.
+# shellcheck disable=SC2016  # awk's
+scratch_at_end='
+function number(key) {
+    if (!match($0, "\"" key "\": [0-9]+"))
+        return 0
+    return substr($0, RSTART + length(key) + 4, RLENGTH - length(key) - 4) + 0
+}
+/^ *"peak": / { peak = number("peak"); if (peak > most) most = peak }
+/"workspace_offset": / {
+    lanes = number("lanes") * number("lane_bytes")
+    end = number("workspace_offset") + int((number("workspace") + 63) / 64) * 64 + lanes
+    if (lanes > at[end]) at[end] = lanes
+}
+END { print at[most] + 0 }'
+
+# model NAME [OPTION...]: NAME.o, NAME.h, and NAME.scratch: bytes as above.
 model() {
     name=$1
     shift
     check "gradc build $name" "$gradc" build -q --verify "$(source_of "$name")" "$@" \
         -o "$work/$name.o"
+    "$gradc" plan -q --json --entry init,eval,grad,step "$(source_of "$name")" "$@" |
+        awk "$scratch_at_end" >"$work/$name.scratch"
 }
 
 # contract NAME [FLAG...]: tests/object/contract.c over it.
@@ -52,7 +71,8 @@ contract() {
     shift
     # shellcheck disable=SC2086  # a list of flags
     check "contract.c for $name" "$cc" -std=c11 -O1 $warnings "$@" "-I$work" "-DNAME=$name" \
-        "-DARENA=$(upper "$name")_ARENA_BYTES" "-DHEADER=\"$name.h\"" tests/object/contract.c \
+        "-DARENA=$(upper "$name")_ARENA_BYTES" "-DSCRATCH=$(cat "$work/$name.scratch")" \
+        "-DHEADER=\"$name.h\"" tests/object/contract.c \
         "$work/$name.o" -o "$work/contract" && counted "$work/contract"
 }
 

@@ -25,16 +25,16 @@ most() {
     verdict $? "$name $*: a step takes $bytes bytes, and not about $limit"
 }
 
-most lenet 2279000
-most resnet8 25843000
-most conv-fashion 22325000
-most gpt-tiny 23987000
-most gpt-tiny 23987000 --budget light
-most gpt2-124m-b4-t64 502526000
-most gpt2-124m-b4-t256 707372000
-most mobilenetv2-b1-all 2392000
-most mobilenetv2-b8-all 18544000
-most mobilenetv2-b1-sparse 1338000
-most mobilenetv2-b8-sparse 10159000
-most rnn-1000 8627000
+most lenet 2161000
+most resnet8 25206000
+most conv-fashion 21705000
+most gpt-tiny 23938000
+most gpt-tiny 23882000 --budget light
+most gpt2-124m-b4-t64 497188000
+most gpt2-124m-b4-t256 707128000
+most mobilenetv2-b1-all 2234000
+most mobilenetv2-b8-all 18175000
+most mobilenetv2-b1-sparse 1189000
+most mobilenetv2-b8-sparse 9920000
+most rnn-1000 8461000
 total

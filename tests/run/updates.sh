@@ -149,7 +149,7 @@ done
 contract() {
     "$gradc" build -q "$scratch/early.model" "$@" -o "$scratch/updates.o" &&
         "$cc" -std=c11 -O1 "-I$scratch" -DNAME=updates -DARENA=UPDATES_ARENA_BYTES \
-            '-DHEADER="updates.h"' -DSAME_EVAL tests/object/contract.c "$scratch/updates.o" \
+            '-DHEADER="updates.h"' -DSCRATCH=0 -DSAME_EVAL tests/object/contract.c "$scratch/updates.o" \
             -o "$scratch/contract"
     verdict $? "contract.c $*"
     "$scratch/contract" >"$scratch/out" 2>&1

@@ -146,11 +146,12 @@ START_TEST(workspace_and_lanes_are_in_the_peak)
     m.step.at[1].lane_bytes = 10;
     m.step.at[1].workspace = 1;
     Plan *p = planned();
-    ck_assert_int_eq(p->lane_bytes, 128);
-    ck_assert_int_eq(p->lanes_offset, 1024);
-    ck_assert_int_eq(p->live_peak, 1024 + 3 * 128 + 128 + 64);
+    ck_assert_int_eq(plan_lanes_bytes(p, &p->step[0]), 3 * 128);
+    ck_assert_int_eq(plan_own_bytes(p, &p->step[1]), 64 + 3 * 64);
+    ck_assert_int_eq(plan_lanes_offset(&p->step[1]), p->step[1].workspace_offset + 64);
+    ck_assert_int_eq(p->live_peak, 1024 + 128 + 3 * 128);
     ck_assert_int_eq(p->peak, p->live_peak);
-    ck_assert_int_eq(p->peak_step, 1);
+    ck_assert_int_eq(p->peak_step, 0);
 }
 END_TEST
 
@@ -267,7 +268,6 @@ static Plan *small_plan(void)
     int32_t g = make_value(&m, "w.grad", ROLE_GRADIENT, 4000);
     m.value.at[loss].to_end = true;
     make_step(&m, "h: contract");
-    m.step.at[0].lane_bytes = 4096;
     m.step.at[0].flops = 1e6;
     make_read(&m, x);
     make_read(&m, w);
@@ -277,6 +277,7 @@ static Plan *small_plan(void)
     step(r, -1, loss);
     step(r, loss, g);
     m.step.at[3].workspace = 100000;
+    m.step.at[3].lane_bytes = 4096;
     step(g, w, w);
     m.step.at[4].guarded = true;
     return planned();
@@ -324,18 +325,18 @@ static const char printed[] =
     "entry step: 5 steps, 3.11 MiB (3,263,104 bytes)\n"
     "most is live at step 3, step 3: 3.11 MiB (3,263,104 bytes); holes: 0 bytes\n"
     "\n"
-    "schedule (= pinned storage and lanes, # values and workspace)\n"
+    "schedule (= pinned storage, # values, workspace and lanes)\n"
     "   step        live\n"
-    "      0    3.01 MiB  ###############################   h: contract\n"
-    "      1    3.01 MiB  ###############################   step 1\n"
-    "      2    3.01 MiB  ###############################   step 2\n"
+    "      0    3.00 MiB  ###############################   h: contract\n"
+    "      1    3.00 MiB  ###############################   step 1\n"
+    "      2    3.00 MiB  ###############################   step 2\n"
     ">     3    3.11 MiB  ################################  step 3, workspace 97.7 KiB\n"
-    "      4    16.9 KiB                                    step 4, guarded\n"
+    "      4    8.94 KiB                                    step 4, guarded\n"
     "\n"
     "lifetimes\n"
     "          steps        size          at byte  value\n"
-    "            0-1    3.00 MiB           13,248  h\n"
-    "            1-3    3.00 MiB           13,248  h.relu, over h\n"
+    "            0-1    3.00 MiB            5,056  h\n"
+    "            1-3    3.00 MiB            5,056  h.relu, over h\n"
     "            2-4         4 B        3,263,040  loss, a result\n"
     "            3-4    3.91 KiB        3,259,008  w.grad\n"
     "\n"
@@ -396,7 +397,7 @@ START_TEST(the_json_has_all_of_it)
         "  \"live_peak\": 3263104,\n",
         "  \"peak_step\": 3,\n  \"holes\": 0,\n",
         "\"parameters\": 4000, ",
-        "    {\"label\": \"h: contract\", \"run\": 0, \"live\": 3158976, \"reads\": [1, 0], "
+        "    {\"label\": \"h: contract\", \"run\": 0, \"live\": 3150784, \"reads\": [1, 0], "
         "\"writes\": [2], ",
         "\"frees\": [], \"workspace\": 0, ",
         "\"flops\": 1000000, \"bytes_moved\": 0, \"cost_ns\": 50, \"guarded\": false}",
@@ -428,13 +429,14 @@ START_TEST(the_page_has_all_of_it)
         "</svg>\n",
         " data-range=\"0\"><title>h, 3145728 bytes</title></rect>\n",
         "<title>workspace of step 3</title>",
+        "<title>lane scratch of step 3</title>",
         "<tr data-range=\"1\"><td>h.relu</td><td>activations</td><td class=\"n\">3145728</td>",
         "<td>steps 2 (step 2) and 3 (step 3) read it; to compute it again would take 0.05 us</td>"
         "<td>h</td></tr>",
         "<td>w</td><td>parameters</td>",
         "<td>it lives between calls; steps 0 (h: contract) and 4 (step 4) read it; step 4 (step 4) "
         "writes it</td>",
-        "<td>h: contract</td><td class=\"n\">1</td><td class=\"n\">3158976</td>",
+        "<td>h: contract</td><td class=\"n\">1</td><td class=\"n\">3150784</td>",
         "</script>\n</body></html>\n",
     };
     Text t;

@@ -210,24 +210,29 @@ static void workspace_size(Plan *p)
     p->step[NORM].workspace = -1;
 }
 
-static void lane_too_small(Plan *p)
+static void lane_size(Plan *p)
 {
-    p->step[NORM].lane_bytes = p->lane_bytes + 1;
+    p->step[NORM].lane_bytes = -1;
+}
+
+static void lanes_of_no_size(Plan *p)
+{
+    p->step[NORM].lane_bytes = INT64_MAX / 3;
 }
 
 static void lanes_not_aligned(Plan *p)
 {
-    p->lanes_offset += 4;
+    p->step[EMBED].workspace_offset += 4;
 }
 
 static void lanes_in_pinned(Plan *p)
 {
-    p->lanes_offset -= 64;
+    p->step[EMBED].workspace_offset = 960;
 }
 
-static void lanes_moved(Plan *p)
+static void lanes_grown(Plan *p)
 {
-    p->lanes_offset += 64;
+    p->step[EMBED].lane_bytes = p->peak;
 }
 
 static void range_of_nothing(Plan *p)
@@ -282,7 +287,7 @@ static void in_pinned(Plan *p)
 
 static void in_lanes(Plan *p)
 {
-    move(p, last_range(p, C), p->lanes_offset);
+    p->step[EMBED].workspace_offset = last_range(p, A)->offset;
 }
 
 static void behind_the_peak(Plan *p)
@@ -566,10 +571,11 @@ static const struct Broken {
     BROKEN(unknown_pair, "step 1 names a value that does not exist"),
     BROKEN(unknown_range, "step 1 frees a range that does not exist"),
     BROKEN(workspace_size, "workspace or lane scratch of step 2 are no sizes"),
-    BROKEN(lane_too_small, "step 2 needs 129 bytes a lane, lanes have 128"),
-    BROKEN(lanes_not_aligned, "the scratch of the lanes is not aligned"),
-    BROKEN(lanes_in_pinned, "the scratch of the lanes lies outside of [base, peak)"),
-    BROKEN(lanes_moved, "lies in the scratch of the lanes"),
+    BROKEN(lane_size, "workspace or lane scratch of step 2 are no sizes"),
+    BROKEN(lanes_of_no_size, "workspace or lane scratch of step 2 are no sizes"),
+    BROKEN(lanes_not_aligned, "the workspace of step 0 is not aligned"),
+    BROKEN(lanes_in_pinned, "the workspace of step 0 lies at 960, in pinned storage"),
+    BROKEN(lanes_grown, "the workspace of step 0 ends behind the peak"),
     BROKEN(range_of_nothing, "is of a value that does not exist"),
     BROKEN(range_of_pinned, "`w` has a range, but is not placed by the plan"),
     BROKEN(range_of_an_input, "`tokens` has a range, but is not placed by the plan"),
@@ -580,7 +586,7 @@ static const struct Broken {
     BROKEN(storage_apart, "`b` is not where its storage is"),
     BROKEN(not_aligned, "`c` is not aligned"),
     BROKEN(in_pinned, "`c` lies at 1024, in pinned storage"),
-    BROKEN(in_lanes, "`c` lies in the scratch of the lanes"),
+    BROKEN(in_lanes, "the workspace of step 0 lies over `a`, which is live"),
     BROKEN(behind_the_peak, "ends behind the peak"),
     BROKEN(peak_too_high, "the peak is given as"),
     BROKEN(live_peak_wrong, "bytes are live at step 2, but the plan says"),
@@ -653,32 +659,34 @@ static bool pair_is_good(const Plan *p, const PlanRange *a, const PlanRange *b)
     return a->to < b->from || b->to < a->from || apart(a->offset, a_bytes, b->offset, b_bytes);
 }
 
+/* What step s alone has. */
+static int64_t own_bytes(const Plan *p, int s)
+{
+    return whole(p->step[s].workspace) + p->threads_max * whole(p->step[s].lane_bytes);
+}
+
 /* Of a plan whose offsets alone may be wrong: all pairs, and the bounds. */
 static bool offsets_are_good(const Plan *p)
 {
-    int64_t lanes = p->threads_max * p->lane_bytes, end = p->lanes_offset + lanes;
-    if (lanes == 0)
-        end = whole(p->base);
+    int64_t end = whole(p->base);
     for (int i = 0; i < p->n_ranges; i++) {
         const PlanRange *r = &p->range[i];
         int64_t bytes = p->value[r->value].bytes;
-        if (r->offset < p->base || !apart(r->offset, bytes, p->lanes_offset, lanes))
+        if (r->offset < p->base)
             return false;
         for (int j = 0; j < i; j++)
             if (!pair_is_good(p, r, &p->range[j]))
                 return false;
         for (int s = r->from; s <= r->to; s++)
-            if (!apart(r->offset, bytes, p->step[s].workspace_offset, p->step[s].workspace))
+            if (!apart(r->offset, bytes, p->step[s].workspace_offset, own_bytes(p, s)))
                 return false;
         end = r->offset + whole(bytes) > end ? r->offset + whole(bytes) : end;
     }
     for (int s = 0; s < p->n_steps; s++) {
-        const PlanStep *t = &p->step[s];
-        int64_t last = t->workspace_offset + whole(t->workspace);
-        if (t->workspace > 0 && (t->workspace_offset < p->base ||
-                                 !apart(t->workspace_offset, t->workspace, p->lanes_offset, lanes)))
+        int64_t from = p->step[s].workspace_offset, bytes = own_bytes(p, s);
+        if (bytes > 0 && from < p->base)
             return false;
-        end = t->workspace > 0 && last > end ? last : end;
+        end = bytes > 0 && from + bytes > end ? from + bytes : end;
     }
     return end == p->peak;
 }

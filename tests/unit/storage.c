@@ -154,6 +154,30 @@ START_TEST(copies_lie_apart)
 }
 END_TEST
 
+START_TEST(scratch_of_a_call_lies_apart)
+{
+    Call *eval = entry("eval")->call, *step = entry("step")->call;
+    step->scratch = SPARE + 64; /* behind z, which is there */
+    step->lane_bytes = 64;
+    step->lanes = 1;
+    check_says(NULL);
+    step->scratch = SPARE;
+    check_says("step: `times` has scratch of lanes over `z`");
+    step->scratch = p->arena_bytes - 64;
+    check_says(NULL);
+    step->lanes = 2;
+    check_says("step: `times` has no room for `the scratch of lanes`");
+    step->lanes = 1;
+    step->scratch = PINNED - 64;
+    check_says("step: `times` has no room for `the scratch of lanes`");
+    step->scratch = 0;
+    eval->scratch = SPARE;
+    eval->lane_bytes = 64;
+    eval->lanes = 1;
+    check_says("eval: `scale` is copied over `the scratch of lanes`");
+}
+END_TEST
+
 START_TEST(what_is_written_has_storage)
 {
     p->buffer.at[Z].offset = -1;
@@ -204,6 +228,7 @@ Suite *suite_storage(void)
     tcase_add_test(t, copies_are_the_entry_s);
     tcase_add_test(t, no_copy_over_what_the_entry_has);
     tcase_add_test(t, copies_lie_apart);
+    tcase_add_test(t, scratch_of_a_call_lies_apart);
     tcase_add_test(t, what_is_written_has_storage);
     tcase_add_test(t, nothing_is_anywhere);
     tcase_add_test(t, grad_reads_what_step_has_checked);

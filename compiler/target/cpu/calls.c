@@ -85,6 +85,31 @@ static void emit_lap(Calls *c, int64_t step)
     ir_end_if(ir, &set);
 }
 
+/* Of a call, from the start of the block, and bytes of one lane. */
+static int64_t scratch_of(const Model *m, const Call *call)
+{
+    return call->scratch > 0 ? call->scratch : m->p->lanes_offset;
+}
+
+static int64_t lane_bytes_of(const Model *m, const Call *call)
+{
+    return call->scratch > 0 ? call->lane_bytes : m->p->lane_bytes;
+}
+
+static int64_t lanes_of(const Model *m, const Call *call)
+{
+    return call->scratch > 0 ? call->lanes : m->p->threads_max;
+}
+
+static bool has_scratch(const Calls *c, const Call *call)
+{
+    const KernelFn *k = &c->m->kernel[call->kernel];
+    int64_t lanes = lanes_of(c->m, call), threads = c->m->p->threads_max;
+    bool alone = k->chunks <= 1 && c->scratch == NULL; /* with that of all lanes */
+    bool fits = alone || c->scratch != NULL || k->chunks <= lanes || threads <= lanes;
+    return fits && k->scratch <= lane_bytes_of(c->m, call) * (alone ? lanes : 1);
+}
+
 static void emit_kernel(Calls *c, const Call *call)
 {
     Model *m = c->m;
@@ -95,18 +120,21 @@ static void emit_kernel(Calls *c, const Call *call)
         ir_store(ir, operand(c, &call->op[i]), ir_off(ir, c->bufs, 8 * i), 8);
     if (k->n_units <= 0)
         return;
+    assert(has_scratch(c, call));
+    Lv scratch = c->scratch != NULL ? c->scratch : ir_off(ir, c->g, scratch_of(m, call));
     if (k->chunks > 1 && c->scratch == NULL) {
         Lv arg[] = {c->g,
                     k->fn,
                     c->bufs,
                     ir_int(ir, k->n_units),
                     ir_int(ir, k->chunks),
-                    ir_int(ir, pieces_each(m, call))};
-        ir_call(ir, support_fn(ir, "gradc.share"), arg, 6);
+                    ir_int(ir, pieces_each(m, call)),
+                    scratch,
+                    ir_int(ir, lane_bytes_of(m, call)),
+                    ir_int(ir, lanes_of(m, call))};
+        ir_call(ir, support_fn(ir, "gradc.share"), arg, 9);
         return;
     }
-    assert((c->scratch == NULL || k->scratch <= m->p->lane_bytes) && "a lane has room for it");
-    Lv scratch = c->scratch != NULL ? c->scratch : ir_off(ir, c->g, m->p->lanes_offset);
     Lv arg[] = {c->bufs, scratch, ir_int(ir, 0), ir_int(ir, k->n_units)};
     ir_call(ir, k->fn, arg, 4);
 }
@@ -278,10 +306,16 @@ static void emit_run(Calls *c, const Call *call, int32_t n)
         if (fn->n_units <= 0)
             continue;
         assert(k->n_ops <= UINT16_MAX && fn->chunks <= INT32_MAX);
-        Lv step[] = {fn->fn, ir_int(ir, fn->n_units), ir_int32(ir, fn->chunks),
+        assert(has_scratch(c, k));
+        Lv step[] = {fn->fn,
+                     ir_int(ir, fn->n_units),
+                     ir_int32(ir, fn->chunks),
                      LLVMConstInt(ir->i16, (unsigned)pieces_each(m, k), 0),
-                     LLVMConstInt(ir->i16, (unsigned)k->n_ops, 0)};
-        Lv made = row(c, step, 5);
+                     LLVMConstInt(ir->i16, (unsigned)k->n_ops, 0),
+                     ir_int(ir, scratch_of(m, k)),
+                     ir_int(ir, lane_bytes_of(m, k)),
+                     ir_int(ir, lanes_of(m, k))};
+        Lv made = row(c, step, 8);
         vec_push(m->arena, &c->step, made);
         for (int i = 0; i < k->n_ops; i++)
             add_operand(c, &k->op[i]);
@@ -376,8 +410,8 @@ static Lv make_turns(const Calls *of, const Entry *e, const Call *loop, int dept
     c.places = ir_load(ir, ir->ptr, ir_off(ir, frame, FRAME_PLACES), 8);
     c.scratch = LLVMGetParam(fn, 1);
     Lv at = LLVMBuildPtrToInt(ir->b, c.scratch, ir->i64, "");
-    Lv lanes = LLVMBuildPtrToInt(ir->b, ir_off(ir, c.g, m->p->lanes_offset), ir->i64, "");
-    Lv bytes = ir_int(ir, m->p->lane_bytes);
+    Lv lanes = LLVMBuildPtrToInt(ir->b, ir_off(ir, c.g, scratch_of(m, loop)), ir->i64, "");
+    Lv bytes = ir_int(ir, lane_bytes_of(m, loop));
     c.lane = LLVMBuildUDiv(ir->b, LLVMBuildSub(ir->b, at, lanes, ""), bytes, "");
     open_frame(&c, widest(loop->body, loop->n_body));
     for (int d = 0; d < depth; d++)
@@ -424,8 +458,10 @@ static void emit_turns(Calls *c, const Call *loop, Lv turns, int depth)
     ir_store(ir, c->places, ir_off(ir, frame, FRAME_PLACES), 8);
     for (int d = 0; d < depth; d++)
         ir_store(ir, c->index[d], ir_off(ir, frame, FRAME_INDEX + 8 * d), 8);
-    Lv arg[] = {c->g, turns, frame, n, n, one};
-    ir_call(ir, support_fn(ir, "gradc.share"), arg, 6);
+    Lv scratch = ir_off(ir, c->g, scratch_of(c->m, loop));
+    Lv bytes = ir_int(ir, lane_bytes_of(c->m, loop)), lanes = ir_int(ir, lanes_of(c->m, loop));
+    Lv arg[] = {c->g, turns, frame, n, n, one, scratch, bytes, lanes};
+    ir_call(ir, support_fn(ir, "gradc.share"), arg, 9);
     ir_else(ir, &s);
     emit_loop(c, loop, depth);
     ir_end_if(ir, &s);

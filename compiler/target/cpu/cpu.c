@@ -40,6 +40,14 @@ static int64_t turn_scratch(const void *options, const Kernel *k)
     return align_up(plan_kernel(options, k).scratch, BLOCK_ALIGN);
 }
 
+static int64_t kernel_lanes(const void *options, const Kernel *k, int64_t *bytes)
+{
+    const CpuOptions *o = options;
+    KernelFn f = plan_kernel(o, k);
+    *bytes = align_up(f.scratch, BLOCK_ALIGN);
+    return f.chunks <= 1 ? 1 : f.chunks < o->threads_max ? f.chunks : o->threads_max;
+}
+
 static const Caps *cpu_caps(Ctx *cx, const TargetOptions *o, Arena *arena)
 {
     object_start();
@@ -57,6 +65,7 @@ static const Caps *cpu_caps(Ctx *cx, const TargetOptions *o, Arena *arena)
                 .epilogue_insts = 64,
                 .lane_scratch = lane_scratch,
                 .turn_scratch = turn_scratch,
+                .lanes = kernel_lanes,
                 .options = kept};
     return c;
 }
@@ -89,10 +98,8 @@ static const char *kernel_name(const Model *m, int i)
 static KernelFn emit_kernel(const Model *m, Ir *ir, int i, const char *name)
 {
     const Kernel *k = kernel_expand(m->arena, m->p->kernel.at[i]);
-    KernelFn fn = k->kind == K_LOOP ? emit_loop_kernel(ir, k, name, m->arena)
-                                    : emit_contraction(ir, k, name, m->arena);
-    assert(fn.scratch <= m->p->lane_bytes * (fn.chunks > 1 ? 1 : m->p->threads_max));
-    return fn;
+    return k->kind == K_LOOP ? emit_loop_kernel(ir, k, name, m->arena)
+                             : emit_contraction(ir, k, name, m->arena);
 }
 
 /* Literal tensors, in the object. */
@@ -141,8 +148,6 @@ static SupportConstants constants_of(const Model *m)
         .store_bytes = m->p->store_bytes,
         .pinned_bytes = pinned_bytes(p),
         .seed = seed >= HANDLE_BYTES ? seed : -1,
-        .lanes = p->lanes_offset,
-        .lane_bytes = p->lane_bytes,
         .threads_max = p->threads_max,
         .abi = GRADC_ABI,
     };

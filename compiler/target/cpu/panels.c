@@ -12,12 +12,11 @@ typedef struct Search {
     const Program *p;
     int64_t width, least; /* columns of a panel; bytes of a parameter in panels */
     Arena *arena;
-    State *state;       /* by buffer */
-    Panels *of;         /* by buffer: how it would lie */
-    bool *given;        /* by buffer: others than kernels read or write it: results, transfers */
-    const Entry *entry; /* whose calls are looked at */
-    int in_turns;       /* loops around, whose turns lanes may take whole */
-    bool changed;       /* since the last look at all calls */
+    State *state; /* by buffer */
+    Panels *of;   /* by buffer: how it would lie */
+    bool *given;  /* by buffer: others than kernels read or write it: results, transfers */
+    int in_turns; /* loops around, whose turns lanes may take whole */
+    bool changed; /* since the last look at all calls */
 } Search;
 
 /* ---- matrices ------------------------------------------------------------------------------ */
@@ -84,10 +83,8 @@ static void each_call(Search *s, Call *call, int32_t n, EachCall *f)
 
 static void all_calls(Search *s, EachCall *f)
 {
-    for (int e = 0; e < s->p->entry.n; e++) {
-        s->entry = &s->p->entry.at[e];
-        each_call(s, s->entry->call, s->entry->n_calls, f);
-    }
+    for (int e = 0; e < s->p->entry.n; e++)
+        each_call(s, s->p->entry.at[e].call, s->p->entry.at[e].n_calls, f);
 }
 
 /* By KBuf: its operand, or NULL of a LOCAL one. */
@@ -142,7 +139,7 @@ static bool in_step(const Search *s, const Kernel *k, const Operand **op)
 }
 
 /* Scratch that the plan has not foreseen is not there. */
-static bool has_scratch(const Search *s, const Kernel *k)
+static bool has_scratch(const Search *s, const Call *c, const Kernel *k)
 {
     Arena scratch = {0};
     const Kernel *x = kernel_expand(&scratch, k);
@@ -150,7 +147,11 @@ static bool has_scratch(const Search *s, const Kernel *k)
                                    : plan_contraction(s->m, x, &scratch);
     arena_free(&scratch);
     bool alone = f.chunks <= 1 && s->in_turns == 0; /* with the scratch of all lanes */
-    return f.scratch <= s->entry->lane_bytes * (alone ? s->p->threads_max : 1);
+    int64_t lanes = c->scratch > 0 ? c->lanes : s->p->threads_max;
+    int64_t bytes = c->scratch > 0 ? c->lane_bytes : s->p->lane_bytes;
+    int64_t most = f.chunks < s->p->threads_max ? f.chunks : s->p->threads_max;
+    return alone ? f.scratch <= bytes * lanes
+                 : f.scratch <= bytes && (most <= lanes || s->in_turns > 0);
 }
 
 /* ---- the search ------------------------------------------------------------------------------ */
@@ -201,7 +202,7 @@ static bool couple(Search *s, const Kernel *k, const Operand **op, const bool *w
     return true;
 }
 
-static bool can_be(Search *s, const Kernel *k, const Operand **op)
+static bool can_be(Search *s, const Call *c, const Kernel *k, const Operand **op)
 {
     bool *which = NEW_ARRAY(s->arena, bool, k->buf.n);
     if (panels_elementwise(k, which))
@@ -210,7 +211,7 @@ static bool can_be(Search *s, const Kernel *k, const Operand **op)
         if (op[i] != NULL && wanted(s, op[i]->buffer) && !at_matrix(s, op[i]))
             return false;
     const Kernel *n = panels_kernel(s->arena, k, panels_of_call(s, k, op));
-    return n != NULL && in_step(s, k, op) && has_scratch(s, n);
+    return n != NULL && in_step(s, k, op) && has_scratch(s, c, n);
 }
 
 static void look_at(Search *s, Call *c)
@@ -222,7 +223,7 @@ static void look_at(Search *s, Call *c)
     bool some = false;
     for (int i = 0; i < k->buf.n; i++)
         some = some || (op[i] != NULL && wanted(s, op[i]->buffer));
-    if (!some || can_be(s, k, op))
+    if (!some || can_be(s, c, k, op))
         return;
     for (int i = 0; i < k->buf.n; i++)
         if (op[i] != NULL && wanted(s, op[i]->buffer))

@@ -90,8 +90,6 @@ bool support_open(Ctx *cx, Ir *ir, const Machine *mach, Arena *a, const SupportC
         {"PINNED", number(a, k->pinned_bytes)},
         {"SEED", number(a, k->seed)},
         {"HAS_SEED", k->seed >= 0 ? "true" : "false"},
-        {"LANES", number(a, k->lanes)},
-        {"LANE_BYTES", number(a, k->lane_bytes)},
         {"STORE", number(a, k->store_bytes)},
         {"OFFLOADS", k->store_bytes > 0 ? "true" : "false"},
         {"THREADS", number(a, k->threads_max)},

@@ -28,7 +28,7 @@ extern const char support_text[], support_calls[];
 typedef struct SupportConstants {
     uint64_t magic;
     const char *name; /* the model's, for messages */
-    int64_t arena_bytes, pinned_bytes, store_bytes, seed, lanes, lane_bytes;
+    int64_t arena_bytes, pinned_bytes, store_bytes, seed;
     int32_t threads_max, abi;
 } SupportConstants;
 

@@ -16,7 +16,7 @@ const char support_text[] =
     "%Cell = type { ptr, i64, i64, i64, i64, i64, i64, i64, i64 }\n"
     "%Sus = type { ptr, i64, i64, i64, i64 }\n"
     "attributes #1 = { nounwind \"" SUPPORT_QUICK "\" }\n"
-    "%Job = type { ptr, ptr, ptr, i64, i64 }\n"
+    "%Job = type { ptr, ptr, ptr, i64, i64, i64, i64 }\n"
     "declare i64 @gradc.fp_set()\n"
     "declare void @gradc.fp_restore(i64)\n"
     "declare i32 @gradc.cpu_missing()\n"
