@@ -78,6 +78,7 @@ static Search *look_at(const Graph *g, Arena *a)
 {
     Search *s = NEW(a, Search);
     *s = (Search){.g = g, .a = a, .rooted = NEW_ARRAY(a, bool, g->node.n)};
+    s->cut = NEW_ARRAY(a, bool, g->node.n);
     for (int i = 0; i < g->root.n; i++)
         s->rooted[g->root.at[i].ref] = true;
     s->before = NEW_ARRAY(a, bool, g->node.n);
@@ -433,6 +434,7 @@ static Graph *chunk_some(const Graph *g, Graph *outer, const Chunks *is)
             c = chunks_open(to, g, is, &scratch);
         }
         chunks_add(c, &v);
+        mark_cut(s, &v);
     }
     if (c != NULL)
         chunks_close(c);
@@ -505,16 +507,22 @@ bool chunk_rows(Graph **g, int64_t from, int64_t wide, int levels)
     return from > 0 && chunk_all(g, &is);
 }
 
+/* Slices of what is hardly wider than its operands save little. */
+static Chunks slices_of(int64_t slices, int levels)
+{
+    return (Chunks){.from = SLICE_FROM, .slices = slices, .levels = levels, .wider = WIDER};
+}
+
 bool chunk_slices(Graph **g, int64_t slices, int levels)
 {
-    Chunks is = {.from = SLICE_FROM, .slices = slices, .levels = levels};
+    Chunks is = slices_of(slices, levels);
     return slices > 1 && chunk_all(g, &is);
 }
 
 bool can_chunk_slices(const Graph *g, int64_t slices, int levels)
 {
     Arena scratch = {0};
-    Chunks is = {.from = SLICE_FROM, .slices = slices, .levels = levels};
+    Chunks is = slices_of(slices, levels);
     Graph *numbered = number_draws(g);
     Search *s = look_at(numbered != NULL ? numbered : g, &scratch);
     Region v = no_region(s);

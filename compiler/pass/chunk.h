@@ -50,6 +50,7 @@ typedef struct Search {
     uint32_t *first_user; /* by node: into user[]; the last entry ends the list */
     Ref *user;
     bool *rooted, *free;
+    bool *cut; /* by node: a region before this one reads it row by row; below reshapes */
     VEC(Ref) pending;
     VEC(Ref) joined;      /* nodes of the region, as they came */
     bool *before, *after; /* by node, from the region's first to its last: an operand of some of
@@ -61,6 +62,8 @@ static inline int64_t elems(const Graph *g, Ref r)
     return rank(g, r) < 0 ? 0 : type_elems(type_of(g, r));
 }
 
+/* What regions cut that come before others of the same graph. */
+void mark_cut(Search *s, const Region *v);
 /* Nothing that has a gradient is read by all rows. */
 bool sums_nothing(Search *s, const Region *v);
 /* ... and then, with v->rows at a time: no bit of a value or of a cotangent changes. */

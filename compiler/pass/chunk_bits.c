@@ -142,6 +142,26 @@ static bool is_cut_elsewhere(const Search *s, const Region *v, Ref of, Ref x, in
     return false;
 }
 
+static Ref below_reshapes(const Graph *g, Ref r)
+{
+    while (op_of(g, r) == OP_reshape)
+        r = arg(g, r, 0);
+    return r;
+}
+
+void mark_cut(Search *s, const Region *v)
+{
+    const Graph *g = s->g;
+    for (Ref r = v->first; r <= v->last; r++) {
+        int n = node(g, r)->n_args, *want = NEW_ARRAY(s->a, int, n);
+        if (!is_in(v, r) || !operand_axes(g, r, v->axis[r], want))
+            continue;
+        for (int i = 0; i < n; i++)
+            if (want[i] != WHOLE && !is_in(v, arg(g, r, i)))
+                s->cut[below_reshapes(g, arg(g, r, i))] = true;
+    }
+}
+
 /* Of what the region reads along an axis. Reshapes are one with the reshape that cuts them: then
  * that is a reader, in the scan's place, of what they show. */
 static bool operand_sums_alike(const Search *s, const Region *v, Ref x, int axis)
@@ -189,6 +209,8 @@ static bool keeps_sums(Search *s, const Region *v)
             later[r] = later[r] || later[x] || (!in && is_in(v, x));
             if (!in || is_in(v, x) || s->free[x] || !is_float(g, x))
                 continue;
+            if (want[i] != WHOLE && s->cut[below_reshapes(g, x)]) /* as is_cut_elsewhere() */
+                return false;
             if (!operand_sums_alike(s, v, x, want[i]) || (read[x] && along[x] != want[i]))
                 return false;
             read[x] = true;
