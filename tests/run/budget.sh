@@ -171,11 +171,11 @@ check "chargpt, a little more than $least bytes" monotone "$least" $((least + le
 # What is computed again without a budget, a budget may keep: the least, and what a byte costs. Where
 # it had to be computed again, those were 20.5, 32.1, 18.7, 2.97 and 2,205 MB, and 6.7, 0.6, 8.0, 7.8
 # and 2.4 %; where it was kept in any case, fashion's were 33.5 MB, and GPT-2's 5.4 %.
-step 18520000 6 examples/chargpt.model
-step 30830000 0.7 examples/fashion.model
-step 18660000 0.4 examples/resnet8.model
-step 2520000 0.1 examples/resnet8.model -D batch=4
-step 2056000000 3.5 examples/gpt2.model -D ctx=256
+step 19150000 5.5 examples/chargpt.model
+step 30620000 0.7 examples/fashion.model
+step 18590000 0.4 examples/resnet8.model
+step 2380000 0.1 examples/resnet8.model -D batch=4
+step 2057000000 6.7 examples/gpt2.model -D ctx=256
 budgets examples/digits.model
 budgets examples/fashion.model -D batch=4
 budgets examples/chargpt.model -D layers=3 -D width=32 -D heads=2 -D ctx=16 -D batch=3

@@ -115,12 +115,12 @@ says 0 "scans are cut into runs, 2 deep, whose values are computed again" \
     "$gradc" plan "$scratch/steps.model" --budget min --allow-split
 
 says 2 "--allow-split is for a --budget" "$gradc" build examples/digits.model --allow-split
-says 0 "the batch of 64 is taken as 2 micro-batches of 32: +" \
-    "$gradc" build examples/digits.model --budget 90% --allow-split -o "$scratch/m.o"
-says 0 "as a whole it does not fit" "$gradc" plan examples/digits.model --budget 90% --allow-split
-says 0 '"micro_batches": 2,' "$gradc" plan examples/digits.model --budget 90% --allow-split --json
-says 0 "In micro-batches: the batch of 64" \
-    "$gradc" plan examples/digits.model --budget 90% --allow-split --format html
+set -- examples/digits.model -D batch=256 --cpu baseline --budget 90% --allow-split
+says 0 "the batch of 256 is taken as 2 micro-batches of 128: +" \
+    "$gradc" build "$@" -o "$scratch/m.o"
+says 0 "as a whole it does not fit" "$gradc" plan "$@"
+says 0 '"micro_batches": 2,' "$gradc" plan "$@" --json
+says 0 "In micro-batches: the batch of 256" "$gradc" plan "$@" --format html
 says 0 "the batch is not split: the loss gives each row a sum or mean over the rows of the batch, in \`bn1\`" \
     "$gradc" plan examples/resnet8.model -D batch=4 --budget min --allow-split
 says 0 '"unsplit": "the loss gives' \
