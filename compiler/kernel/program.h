@@ -162,6 +162,8 @@ typedef struct Caps {
     int64_t local_bytes; /* LOCAL buffers of one kernel: what stays on chip */
     bool bf16_pairs;     /* contractions of bf16 go in pairs: KContract.pairs */
     bool rests; /* a row is in the caches: what several loops over it compute is kept there */
+    int64_t set_bytes; /* lines so far apart lie in the same set of the nearest cache, as do those
+                        * of multiples; 0: no matter */
     int32_t prologue_insts; /* longest pointwise chain worth fusing into a contraction's operand */
     int32_t epilogue_insts;
     int64_t few_results; /* fewer of a reduction leave the machine idle: one of several axes is then

@@ -4,7 +4,8 @@
  *
  *   cluster_store.c   which nodes are stored
  *   cluster_group.c   which of them share a kernel
- *   cluster_order.c   in which order kernels run */
+ *   cluster_order.c   in which order kernels run
+ *   pitch.c           how far apart rows of what is stored are */
 #include "cluster_build.h"
 #include "tails.h"
 
@@ -147,6 +148,8 @@ static Clusters *cluster_graph(Ctx *cx, const Graph *g, const Tails *tails, cons
         limit_stores(c);
     if (tails != NULL && caps->rests)
         let_rest(c);
+    if (tails != NULL && caps->set_bytes > 0)
+        pitch_rows(c);
     c->scratch = NULL;
     arena_free(&scratch);
     return c;

@@ -59,6 +59,8 @@ struct Clusters {
     const Tails *tails; /* of a body; NULL: none */
     bool *stored;       /* by Ref: has memory of its own (sources too) */
     int32_t *group_of;  /* by Ref: the group that computes a stored node, or -1 */
+    int64_t *pitch;     /* by Ref: elements from row to row of a stored node, 0: of its last axis;
+                         * NULL: so of all of them */
 };
 
 /* requires: a verified, simplified graph.   gives: groups in a legal order, each

@@ -57,6 +57,11 @@ void drop_private(Build *b);
 /* A group that copies the stored r to a slot. */
 void copy_group(Build *b, Ref r, int32_t slot, bool guarded);
 
+/* ---- pitch.c: how far apart rows are -------------------------------------- */
+
+/* gives: c->pitch, and kernels for it. */
+void pitch_rows(Clusters *c);
+
 /* ---- cluster_order.c ------------------------------------------------------ */
 
 /* gives: c->order. -1, or, where groups overwrite what others still read, in a circle, one

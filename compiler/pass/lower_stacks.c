@@ -81,5 +81,7 @@ Type level_type(const Level *l, Ref r)
 {
     Type t = *type_of(l->g, r);
     t.dim[0] += l->within[r] != NONE;
+    if (l->c->pitch != NULL && l->c->pitch[r] > 0)
+        t.dim[t.rank - 1] = l->c->pitch[r];
     return t;
 }

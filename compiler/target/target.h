@@ -32,6 +32,7 @@ typedef struct TargetOptions {
     int64_t panels_from; /* bytes of a parameter that lies in panels (cpu/panels.h); 0: what the
                             core's caches don't hold. Of the target cpu, as the next one */
     int32_t panel_width; /* columns; 0: what a tile has */
+    int64_t set_bytes;   /* Caps.set_bytes; 0: of the target */
     const char *header_extra; /* C text put before the header's last line, or NULL */
 } TargetOptions;
 

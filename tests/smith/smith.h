@@ -14,9 +14,10 @@
  * budget, of those with scans, the objects whose scans are cut into runs, and keep the last of
  * their steps, and of those with attention, the object that computes it in slices; a step that
  * meets NaN changes nothing; one model in eight flushes denormals, and its inputs have some; of
- * three in four, parameters lie in panels of a column, of 3 or of a tile's where they can; plans
- * replay; gradients agree with forward mode and with central differences (derive.c), and a step
- * with what its ops are defined to give (step.c).
+ * three in four, parameters lie in panels of a column, of 3 or of a tile's where they can; of one
+ * in three, rows of what the steps of scans store lie apart; plans replay; gradients agree with
+ * forward mode and with central differences (derive.c), and a step with what its ops are defined to
+ * give (step.c).
  *
  *   gradc-smith run [--seed N] [--count N] [--jobs N] [--demand]
  *   gradc-smith show SEED          prints the model

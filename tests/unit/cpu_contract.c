@@ -9,6 +9,7 @@ static void check_all_of(const char *cpu, void (*add)(Arena *, Kernels *), Fill 
 {
     Kernels s = {0};
     add(&arena, &s);
+    keep_some(&s);
     TargetOptions o = {.cpu = cpu};
     check_filled(&o, s.at, s.n, fill);
     arena_free(&arena);
@@ -58,8 +59,8 @@ static void add_panels(Arena *arena, Kernels *s)
         for (int64_t width = 16; width <= 32; width *= 2) {
             const Matmul *x = &of[i];
             bool turned = (x->form & TRANSPOSE_B) != 0;
-            const Panels b = {turned ? x->n : x->k, turned ? x->k : x->n, width};
-            const Panels where[] = {{x->m, x->n, width}, {0}, b, {0}};
+            const Panels b = {turned ? x->n : x->k, turned ? x->k : x->n, width, 0};
+            const Panels where[] = {{x->m, x->n, width, 0}, {0}, b, {0}};
             const Kernel *k = panels_kernel(arena, make_matmul(arena, F32, x), where);
             ck_assert(k != NULL);
             add_kernel(arena, s, (Kernel *)k);

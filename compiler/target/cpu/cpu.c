@@ -7,6 +7,7 @@
 #include "units.h"
 
 enum { DEFAULT_THREADS = 8 };
+enum { SET_BYTES = 4096 }; /* one way of a first cache: 32 KiB of 8 ways, 48 of 12, 64 of 16 */
 
 /* ---- capabilities ----------------------------------------------------------------- */
 
@@ -62,6 +63,7 @@ static const Caps *cpu_caps(Ctx *cx, const TargetOptions *o, Arena *arena)
                 .bf16_pairs = m->dots,
                 .prologue_insts = 12,
                 .rests = true,
+                .set_bytes = o->set_bytes > 0 ? o->set_bytes : SET_BYTES,
                 .epilogue_insts = 64,
                 .lane_scratch = lane_scratch,
                 .turn_scratch = turn_scratch,

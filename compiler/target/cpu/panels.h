@@ -9,23 +9,13 @@
 #ifndef GRADC_TARGET_CPU_PANELS_H
 #define GRADC_TARGET_CPU_PANELS_H
 
+#include "../../kernel/panels.h"
 #include "../../kernel/program.h"
 #include "emit.h"
-
-typedef struct Panels {
-    int64_t rows, cols, width; /* width 0: row by row */
-} Panels;
 
 /* The program with matrices in panels, each lane's scratch at most what p has for it; p itself
  * where none are. *of: by buffer. */
 const Program *panels_program(const Machine *m, const TargetOptions *o, const Program *p,
                               Arena *arena, const Panels **of);
-
-/* panels_kernel.c: the kernel whose buffers lie so, by KBuf; k itself where it need not change;
- * NULL where one of them can't. */
-const Kernel *panels_kernel(Arena *arena, const Kernel *k, const Panels *of);
-/* Whether all that moves with its loops is whole matrices, element by element: then it need not
- * change if they all lie alike. moves[]: by KBuf, which those are. */
-bool panels_elementwise(const Kernel *k, bool *moves);
 
 #endif

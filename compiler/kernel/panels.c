@@ -64,11 +64,17 @@ static bool find_place(const Kernel *k, const KAff *x, const Panels *p, Place *a
            is_part(k, &at->panel, p->cols / p->width) && is_part(k, &at->col, p->width);
 }
 
+static int64_t pitch_of(const Panels *p)
+{
+    return p->pitch > 0 ? p->pitch : p->width;
+}
+
 static KAff in_panels(const Place *at, const Panels *p)
 {
-    KAff x = k_aff_scale(at->matrix, p->rows * p->cols);
-    x = k_aff_add(x, k_aff_scale(at->panel, p->rows * p->width));
-    x = k_aff_add(x, k_aff_scale(at->line, p->width));
+    int64_t panel = p->rows * pitch_of(p);
+    KAff x = k_aff_scale(at->matrix, p->cols / p->width * panel);
+    x = k_aff_add(x, k_aff_scale(at->panel, panel));
+    x = k_aff_add(x, k_aff_scale(at->line, pitch_of(p)));
     return k_aff_add(x, at->col);
 }
 
@@ -160,6 +166,9 @@ const Kernel *panels_kernel(Arena *arena, const Kernel *k, const Panels *of)
     if (split == NULL)
         return NULL;
     Kernel *n = kernel_copy(arena, split, NULL);
+    for (int i = 0; i < n->buf.n; i++)
+        if (of[i].width > 0)
+            n->buf.at[i].elems = n->buf.at[i].elems / of[i].width * pitch_of(&of[i]);
     for (int i = 0; i < n->access.n; i++) {
         KAccess *a = &n->access.at[i];
         const Panels *p = &of[a->buf];
