@@ -17,20 +17,21 @@ typedef struct Pitching {
     const Kernel **kernel; /* by group: that for the new distances, or NULL */
 } Pitching;
 
-static bool is_result(const Graph *g, Ref r)
-{
-    for (int i = 0; i < g->root.n; i++)
-        if (g->root.at[i].ref == r)
-            return true;
-    return false;
-}
-
 static Ref memory(const Clusters *c, Ref r)
 {
     return memory_of(c->g, c->stored, r);
 }
 
-/* ... and a view of it, too, that begins elsewhere. */
+/* It, or a view of it, goes out of the body. */
+static bool is_result(const Clusters *c, Ref value)
+{
+    for (int i = 0; i < c->g->root.n; i++)
+        if (memory(c, c->g->root.at[i].ref) == value)
+            return true;
+    return false;
+}
+
+/* ... or to the steps of a scan within. */
 static bool is_scanned(const Clusters *c, Ref value)
 {
     for (int i = 0; i < c->group.n; i++) {
@@ -46,7 +47,7 @@ static bool find_rows(Pitching *p, Ref r)
 {
     const Clusters *c = p->c;
     const Type *t = type_of(c->g, r);
-    if (!c->stored[r] || c->group_of[r] < 0 || t->rank < 2 || is_result(c->g, r))
+    if (!c->stored[r] || c->group_of[r] < 0 || t->rank < 2 || is_result(c, r))
         return false;
     int64_t cols = t->dim[t->rank - 1], size = dtype_bytes(t->dtype);
     int64_t bytes = cols * size, all = type_elems(t);
