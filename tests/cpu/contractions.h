@@ -45,6 +45,9 @@ static inline void add_blocked(Arena *arena, Kernels *s)
                make_matmul(arena, F32, &(Matmul){1, 256, 784, 64, TRANSPOSE_A | EPILOGUE, 0}));
     add_kernel(arena, s,
                make_matmul(arena, F32, &(Matmul){1, 64, 10, 256, TRANSPOSE_B | EPILOGUE, 0}));
+    /* nothing is packed, and a panel of columns is longer than the first cache */
+    add_kernel(arena, s, make_matmul(arena, F32, &(Matmul){1, 64, 64, 1500, 0, 0}));
+    add_kernel(arena, s, make_matmul(arena, F32, &(Matmul){2, 50, 64, 1500, 0, 1100}));
     add_kernel(arena, s, make_matmul(arena, F32, &(Matmul){1, 1, 500, 300, 0, 0}));
     add_kernel(arena, s, make_matmul(arena, F32, &(Matmul){1, 500, 1, 300, 0, 0}));
     add_kernel(arena, s, make_matmul(arena, F32, &(Matmul){1, 1, 500, 300, TRANSPOSE_B, 0}));

@@ -346,6 +346,17 @@ static int64_t larger_of(int64_t x, int64_t y)
     return at_least_1(x > y ? x : y);
 }
 
+/* Where nothing is packed, several panels of rows read each panel of columns: blocks of it stay in
+ * a third of the first cache. */
+static void cut_in_place(ConPlan *p)
+{
+    enum { LINE = 64 };
+    int64_t line = p->nr * p->es, lines = p->mach->l1_bytes / 3 / line;
+    lines = lines / (LINE / p->es) * (LINE / p->es); /* whole lines of what lies along k */
+    if (p->row_panels > 2 && p->leaf * line > p->mach->l1_bytes && lines > 0 && lines < p->leaf)
+        p->kc = lines;
+}
+
 static void cut_k(ConPlan *p)
 {
     enum { FEW_ROWS = 512, SHORT = 512 }; /* packing a panel is a large part of using it */
@@ -374,6 +385,8 @@ static void cut_k(ConPlan *p)
         if (window > 1 && window <= 1152 && p->leaf % window == 0)
             p->kc = window * at_least_1((wanted + window / 2) / window);
     }
+    if (all_in_place)
+        cut_in_place(p);
     if (p->pairs)
         p->kc = align_up(p->kc, 2);
     if (p->kc < p->leaf)
