@@ -185,14 +185,19 @@ static Kernel *join_one(Arena *arena, Arena *scratch, Kernel *k)
     return k;
 }
 
-Kernel *kernel_join(Arena *arena, Kernel *k)
+Kernel *loop_change_all(Arena *arena, Kernel *k, LoopChange *change)
 {
     Arena scratch = {0};
     Kernel *from = NULL;
     while (k->kind == K_LOOP && k != from) {
         from = k;
-        k = join_one(arena, &scratch, from);
+        k = change(arena, &scratch, from);
     }
     arena_free(&scratch);
     return k;
+}
+
+Kernel *kernel_join(Arena *arena, Kernel *k)
+{
+    return loop_change_all(arena, k, join_one);
 }

@@ -162,6 +162,9 @@ static const Kernel *split_all(Arena *arena, const Kernel *k, const Panels *of)
 
 const Kernel *panels_kernel(Arena *arena, const Kernel *k, const Panels *of)
 {
+    for (int i = 0; i < k->buf.n; i++)
+        if (of[i].width > 0 && k->buf.at[i].elems % of[i].width != 0)
+            return NULL;
     const Kernel *split = split_all(arena, k, of);
     if (split == NULL)
         return NULL;

@@ -11,8 +11,7 @@ typedef struct Panels {
     int64_t pitch;             /* elements from line to line of a panel; 0: width */
 } Panels;
 
-/* The kernel whose buffers lie so, by KBuf; k itself where it need not change; NULL where one of
- * them can't. */
+/* A copy of the kernel whose buffers lie so, by KBuf; NULL where one of them can't. */
 const Kernel *panels_kernel(Arena *arena, const Kernel *k, const Panels *of);
 /* Whether all that moves with its loops is whole matrices, element by element: then it need not
  * change if they all lie alike. moves[]: by KBuf, which those are. */

@@ -1,4 +1,5 @@
-/* What two loops over the same elements have in common: join.c and rest.c. */
+/* What join.c, walk.c and rest.c share: what two loops over the same elements have in common, and
+ * how changes follow one another. */
 #ifndef GRADC_KERNEL_SAME_LOOP_H
 #define GRADC_KERNEL_SAME_LOOP_H
 
@@ -17,5 +18,10 @@ Val loop_end(const Kernel *k, Val loop);
 bool loop_same(const LoopPair *p, Val x);
 /* Neither a loop's begin or end, nor what has an effect. */
 bool loop_plain(const KInst *i);
+
+/* Gives k itself, or it with one change more; `scratch` lasts until all are made. */
+typedef Kernel *LoopChange(Arena *arena, Arena *scratch, Kernel *k);
+/* A loop kernel after one change and another, until there is none. */
+Kernel *loop_change_all(Arena *arena, Kernel *k, LoopChange *change);
 
 #endif

@@ -236,12 +236,5 @@ static Kernel *share_one(Arena *arena, Arena *scratch, Kernel *k)
 
 Kernel *kernel_share_walks(Arena *arena, Kernel *k)
 {
-    Arena scratch = {0};
-    Kernel *from = NULL;
-    while (k->kind == K_LOOP && k != from) {
-        from = k;
-        k = share_one(arena, &scratch, from);
-    }
-    arena_free(&scratch);
-    return k;
+    return loop_change_all(arena, k, share_one);
 }

@@ -101,6 +101,8 @@ static void cluster_bodies(Ctx *cx, Clusters *c)
             continue;
         const Tails *t = tails_find(c->g, gr->anchor, c->arena);
         gr->body = cluster_graph(cx, attr(c->g, gr->anchor, SCAN_BODY)->body, t, c->caps, c->arena);
+        if (c->caps->set_bytes > 0)
+            pitch_rows(gr->body);
     }
 }
 
@@ -148,8 +150,6 @@ static Clusters *cluster_graph(Ctx *cx, const Graph *g, const Tails *tails, cons
         limit_stores(c);
     if (tails != NULL && caps->rests)
         let_rest(c);
-    if (tails != NULL && caps->set_bytes > 0)
-        pitch_rows(c);
     c->scratch = NULL;
     arena_free(&scratch);
     return c;

@@ -51,7 +51,7 @@ static bool find_rows(Pitching *p, Ref r)
         return false;
     int64_t cols = t->dim[t->rank - 1], size = dtype_bytes(t->dtype);
     int64_t bytes = cols * size, all = type_elems(t);
-    if (bytes == 0 || bytes % c->caps->set_bytes != 0 || all == cols)
+    if (all == 0 || all == cols || bytes % c->caps->set_bytes != 0)
         return false;
     if (c->group.at[c->group_of[r]].kind == GROUP_SCAN || is_scanned(c, r))
         return false;

@@ -97,14 +97,13 @@ END_TEST
 
 /* ---- a model ------------------------------------------------------------------------------ */
 
+#define ATTENTION(how)                                                                             \
+    "use nn\nmodel m {\n    input q, k, v : f32[2, 2, 128, 16] with grad\n"                        \
+    "    loss sum(nn.attend(q, k, v, causal = " how ")^2)\n}\n"
+
 /* How many buffers of attention over 128 places have rows of `cols`. */
-static int count_rows(int64_t set_bytes, int64_t cols)
+static int count_rows(const char *text, int64_t set_bytes, int64_t cols)
 {
-    static const char text[] = "use nn\n"
-                               "model m {\n"
-                               "    input q, k, v : f32[2, 2, 128, 16] with grad\n"
-                               "    loss sum(nn.attend(q, k, v)^2)\n"
-                               "}\n";
     Ctx cx;
     Arena arena = {0};
     Output out = {.arena = &arena};
@@ -128,9 +127,12 @@ static int count_rows(int64_t set_bytes, int64_t cols)
 
 START_TEST(scores)
 {
-    ck_assert_int_gt(count_rows(512, 128 + 48), 1);
-    ck_assert_int_eq(count_rows(1024, 128 + 48), 0);
-    ck_assert_int_gt(count_rows(1024, 128), 1);
+    static const char *const text[] = {ATTENTION("true"), ATTENTION("false")};
+    for (int i = 0; i < 2; i++) {
+        ck_assert_int_gt(count_rows(text[i], 512, 128 + 48), 1);
+        ck_assert_int_eq(count_rows(text[i], 1024, 128 + 48), 0);
+        ck_assert_int_gt(count_rows(text[i], 1024, 128), 1);
+    }
 }
 END_TEST
 

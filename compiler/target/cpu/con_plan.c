@@ -347,13 +347,14 @@ static int64_t larger_of(int64_t x, int64_t y)
 }
 
 /* Where nothing is packed, several panels of rows read each panel of columns: blocks of it stay in
- * a third of the first cache. */
+ * a third of the first cache. Each tile then rests somewhere, so there are to be few. */
 static void cut_in_place(ConPlan *p)
 {
-    enum { LINE = 64 };
+    enum { LINE = 64, FEW_COLS = 2, FEW_ROWS = 16 };
     int64_t line = p->nr * p->es, lines = p->mach->l1_bytes / 3 / line;
     lines = lines / (LINE / p->es) * (LINE / p->es); /* whole lines of what lies along k */
-    if (p->row_panels > 2 && p->leaf * line > p->mach->l1_bytes && lines > 0 && lines < p->leaf)
+    bool few = p->row_panels <= FEW_ROWS && p->col_panels <= FEW_COLS;
+    if (few && p->row_panels > 2 && p->leaf * line > p->mach->l1_bytes && lines > 0)
         p->kc = lines;
 }
 
