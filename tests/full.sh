@@ -7,9 +7,9 @@
 #   SEED=7 sh tests/full.sh           other seeds
 #
 # What a stage reads:   (in every run)   here
-#   FUZZ_RUNS                 30,000     1,000,000   executions of each fuzz target
+#   FUZZ_RUNS                 20,000     1,000,000   executions of each fuzz target
 #   KILLS                         20           200   kills of a training run
-#   RANDOM_MODELS                500         5,000   random models
+#   RANDOM_MODELS                250         5,000   random models
 #   JAX_MODELS                    30           300   judged by JAX
 #   MUTATIONS                    500         5,000   edits of the examples
 #   BOUND_GRAPHS                  12           500   graphs whose bounds HiGHS judges

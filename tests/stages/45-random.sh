@@ -1,9 +1,9 @@
-# Random valid models (tests/smith): RANDOM_MODELS of them (500), from SEED; before them
+# Random valid models (tests/smith): RANDOM_MODELS of them (250), from SEED; before them
 # the reduced ones that gradc once got wrong.
 . tests/stage.sh
 need_gradc
 
-models=${RANDOM_MODELS:-500}
+models=${RANDOM_MODELS:-250}
 if ! build build Release gradc-smith >build/log/make-smith.txt 2>&1; then
     grep -E -A 5 'error|\*\*\*' build/log/make-smith.txt
     fail "the build of gradc-smith"
@@ -13,7 +13,7 @@ for model in tests/smith/found/*.model; do
     check "$model" build/gradc-smith check "$model"
 done
 demand=
-[ "$models" -ge 500 ] && demand=--demand
+[ "$models" -ge 250 ] && demand=--demand
 run random build/gradc-smith run --seed "$((1000000 * ${SEED:-1}))" --count "$models" \
     --jobs "$(cores)" --reduce ${demand:+"$demand"}
 finish

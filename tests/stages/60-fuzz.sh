@@ -1,9 +1,9 @@
-# Every tests/fuzz/fuzz_*.c (or those named in FUZZ_ONLY) for FUZZ_RUNS executions (30,000),
+# Every tests/fuzz/fuzz_*.c (or those named in FUZZ_ONLY) for FUZZ_RUNS executions (20,000),
 # from the inputs in tests/fuzz/corpus/NAME. New inputs that reach new code stay in
 # build-fuzz/corpus; FUZZ_KEEP=1 copies a minimised set back into the tree.
 . tests/stage.sh
 
-runs=${FUZZ_RUNS:-30000}
+runs=${FUZZ_RUNS:-20000}
 seed=${SEED:-1}
 
 # The newest clang that has libFuzzer.
