@@ -101,7 +101,7 @@ static void cluster_bodies(Ctx *cx, Clusters *c)
             continue;
         const Tails *t = tails_find(c->g, gr->anchor, c->arena);
         gr->body = cluster_graph(cx, attr(c->g, gr->anchor, SCAN_BODY)->body, t, c->caps, c->arena);
-        if (c->caps->set_bytes > 0)
+        if (c->caps->set_bytes > 0 && scan_of(c->g, gr->anchor).lean)
             pitch_rows(gr->body);
     }
 }

@@ -28,7 +28,6 @@ typedef struct GroupOut {
 typedef struct GroupOperand {
     Ref ref;
     int32_t out; /* -1: read */
-    bool local;
 } GroupOperand;
 
 typedef struct Clusters Clusters;

@@ -59,7 +59,7 @@ void copy_group(Build *b, Ref r, int32_t slot, bool guarded);
 
 /* ---- pitch.c: how far apart rows are -------------------------------------- */
 
-/* gives: c->pitch, and kernels for it. */
+/* gives: c->pitch, and kernels for it.   requires: a body whose groups have their kernels. */
 void pitch_rows(Clusters *c);
 
 /* ---- cluster_order.c ------------------------------------------------------ */
