@@ -298,6 +298,13 @@ Val k_epilogue(Kernel *k, Val b_value, DType sum, int64_t leaf)
     return push(k, (KInst){.op = KI_SUM, .dtype = (uint8_t)sum});
 }
 
+void k_all(Kernel *k, int buf, Val v)
+{
+    assert(k->section == K_IN_EPILOGUE && k->con.all == 0 && dtype_of(k, v) == BOOL);
+    k->con.all = v;
+    k->con.all_buf = buf;
+}
+
 void k_in_pairs(Kernel *k)
 {
     KContract *c = &k->con;

@@ -210,6 +210,7 @@ KCost kernel_cost(const Kernel *k)
         c.contract_flops =
             2 * extent_of(k, K_B) * extent_of(k, K_M) * extent_of(k, K_N) * extent_of(k, K_K);
         c.flops += c.contract_flops;
+        c.bytes_written += k->con.all != 0;
     }
     arena_reset(k->arena, mark);
     return c;

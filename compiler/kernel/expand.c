@@ -282,6 +282,8 @@ Kernel *kernel_expand(Arena *arena, const Kernel *k)
         for (int r = 0; r < 4; r++)
             for (int i = 0; i < k->con.n[r]; i++)
                 c.to->con.dim[r][c.to->con.n[r]++] = c.map[k->con.dim[r][i]];
+        c.to->con.all = c.map[k->con.all];
+        c.to->con.all_buf = k->con.all_buf;
     }
     k_finish(c.to);
     return c.to;

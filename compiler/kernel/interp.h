@@ -88,6 +88,7 @@ typedef struct KCode {
     Reg *reg, *tan;                /* tan: K_DUAL only */
     int32_t section[4];            /* contraction: A, B, epilogue are [section[i], section[i+1]) */
     int32_t reg_a, reg_b, reg_sum; /* reg_sum -1: not read */
+    int32_t reg_all;               /* likewise */
 } KCode;
 
 /* Decodes (and, in K_EXACT, expands) k for runs in one mode; lives in `arena`. */

@@ -162,6 +162,15 @@ static void clear_from(Tile *t, int64_t m, int64_t n)
     }
 }
 
+static void set_all(Machine *m, bool to)
+{
+    void *data = m->mem[m->code->k->con.all_buf].data;
+    if (m->code->mode == K_EXACT)
+        *(uint8_t *)data = to;
+    else
+        *(int64_t *)data = to;
+}
+
 static void epilogue(Machine *m, const Tile *t)
 {
     KCode *c = m->code;
@@ -177,6 +186,9 @@ static void epilogue(Machine *m, const Tile *t)
             if (c->reg_sum >= 0 && t->dsum != NULL)
                 memcpy(&c->tan[c->reg_sum], t->dsum + at, (size_t)n * sizeof(double));
             interp_ops(m, c->section[2], c->section[3], n);
+            for (int l = 0; c->reg_all >= 0 && l < n; l++)
+                if (c->reg[c->reg_all].i[l] == 0)
+                    set_all(m, false);
         }
     }
 }
@@ -206,6 +218,8 @@ void interp_contract(Machine *m, Arena *scratch)
     int64_t M = end_of(m, K_M, K_LIMITED), N = end_of(m, K_N, K_LIMITED);
     int64_t zero_m = end_of(m, K_M, K_ZERO), zero_n = end_of(m, K_N, K_ZERO);
     Tile t = new_tile(interp_type(c->mode, k->con.dtype), c->mode == K_DUAL, scratch);
+    if (c->reg_all >= 0)
+        set_all(m, true);
     for (t.b_at = 0; t.b_at < B; t.b_at++) {
         set_dims(c, K_B, t.b_at, 1);
         for (t.m_at = 0; t.m_at < M; t.m_at += TILE_M) {

@@ -284,6 +284,8 @@ static void decode_contraction(Decoder *d)
     c->section[3] = c->op.n;
     c->reg_a = c->reg_of[con->a];
     c->reg_b = c->reg_of[con->b];
+    if (con->all != 0)
+        c->reg_all = c->reg_of[con->all];
 }
 
 static void fill_constants(KCode *c)
@@ -307,7 +309,7 @@ static void fill_constants(KCode *c)
 KCode *kcode_new(const Kernel *k, KMode mode, Arena *arena)
 {
     KCode *c = NEW(arena, KCode);
-    *c = (KCode){.mode = mode, .arena = arena, .n_regs = 1, .reg_sum = -1};
+    *c = (KCode){.mode = mode, .arena = arena, .n_regs = 1, .reg_sum = -1, .reg_all = -1};
     c->flush = mode == K_EXACT && denormals_flushed();
     c->k = k = mode == K_EXACT ? kernel_expand(arena, k) : k;
     c->reg_of = NEW_ARRAY(arena, int32_t, k->inst.n);

@@ -37,6 +37,9 @@
  *   leaves are added left to right: ((l0 + l1) + l2) + ... .
  *   An operand outside of its bounds is its access's `otherwise` and is multiplied
  *   like any other value.
+ *   With `all`, element 0 of a bool buffer is afterwards whether a value of the epilogue was true
+ *   wherever the epilogue ran. Nothing else in the kernel touches that buffer, and whoever calls
+ *   the kernel sets the element to true before: then lanes only ever store false to it.
  *   With `pairs` both operands are bf16, and k goes two by two from the start of each leaf, the
  *   second of two first: s = fmz(a[k], b[k], fmz(a[k+1], b[k+1], s)); a last k without a partner
  *   is s = fmz(a[k], b[k], s). fmz is fma in f32, where a denormal operand is a zero of its sign,
@@ -171,6 +174,8 @@ typedef struct KContract {
     Val e_from, e_to; /* epilogue */
     int64_t leaf;     /* 0: one chain */
     bool pairs;       /* of bf16; then leaves are even */
+    Val all;          /* a bool of the epilogue; 0: none */
+    int32_t all_buf;  /* ... the buffer that tells whether all of it is true */
 } KContract;
 
 typedef struct Kernel {
@@ -233,7 +238,8 @@ Val k_dim(Kernel *k, KRole role, int64_t extent);
 void k_section_a(Kernel *k);
 void k_section_b(Kernel *k, Val a_value);
 Val k_epilogue(Kernel *k, Val b_value, DType sum, int64_t leaf); /* gives SUM */
-void k_in_pairs(Kernel *k); /* the chain, from here on; asserts that it can be */
+void k_in_pairs(Kernel *k);            /* the chain, from here on; asserts that it can be */
+void k_all(Kernel *k, int buf, Val v); /* of the epilogue, once */
 /* A loop or DIM that has been made, of a kernel whose limit is set. */
 void k_reach(Kernel *k, Val v, KReach reach);
 void k_finish(Kernel *k); /* both kinds; asserts that all is closed */

@@ -229,6 +229,8 @@ void kernel_print(const Kernel *k, Text *to)
         print_section(to, k, "a", c->a_from, c->a_to, c->a);
         print_section(to, k, "b", c->b_from, c->b_to, c->b);
         print_section(to, k, "epilogue", c->e_from, c->e_to, 0);
+        if (c->all != 0)
+            text_add(to, "  all b%d, %%%u\n", c->all_buf, c->all);
     }
     text_add(to, "}\n");
 }

@@ -335,6 +335,11 @@ static void contraction(Reader *r)
     k->section = K_IN_EPILOGUE;
     int32_t from = r->from, to = r->to;
     section(r, "epilogue", false);
+    if (ktoken_accept(r, "all")) {
+        c->all_buf = buffer(r);
+        ktoken_expect(r, ",");
+        c->all = value(r);
+    }
     bool has_sum = (int)c->e_from < k->inst.n && k->inst.at[c->e_from].op == KI_SUM;
     if (!r->failed && !has_sum)
         ktoken_refuse(r, from, to, "the epilogue does not begin with its sum");

@@ -91,7 +91,8 @@ static bool split_dims(Split *s)
 {
     KContract *c = &s->n->con;
     *c = s->k->con;
-    Val *at[] = {&c->a_from, &c->a_to, &c->a, &c->b_from, &c->b_to, &c->b, &c->e_from, &c->e_to};
+    Val *at[] = {&c->a_from, &c->a_to,   &c->a,    &c->b_from, &c->b_to,
+                 &c->b,      &c->e_from, &c->e_to, &c->all};
     for (size_t i = 0; i < sizeof at / sizeof *at; i++)
         *at[i] = renamed(s, *at[i]);
     for (int r = K_B; r <= K_K; r++) {

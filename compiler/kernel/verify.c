@@ -242,6 +242,27 @@ static const char *check_given(const Verifier *v, const char *name, Val x, Val f
     return NULL;
 }
 
+/* What tells whether a value of the epilogue was true everywhere. */
+static const char *check_all(const Verifier *v)
+{
+    const Kernel *k = v->k;
+    const KContract *c = &k->con;
+    if (c->all == 0)
+        return NULL;
+    if (c->all_buf < 0 || c->all_buf >= k->buf.n)
+        return verify_complain(v, "no buffer b%d", c->all_buf);
+    const KBuf *b = &k->buf.at[c->all_buf];
+    if (b->dtype != BOOL || b->mode != K_OUT || b->elems < 1)
+        return verify_complain(v, "b%d of `all` is no output of bool", c->all_buf);
+    for (int i = 0; i < k->access.n; i++)
+        if (k->access.at[i].buf == c->all_buf)
+            return verify_complain(v, "b%d of `all` is touched otherwise, too", c->all_buf);
+    if (c->all < c->e_from || c->all >= c->e_to || !makes_value(inst_of(v, c->all)) ||
+        inst_of(v, c->all)->dtype != BOOL)
+        return verify_complain(v, "`all` of %%%u, which is no bool of the epilogue", c->all);
+    return NULL;
+}
+
 static const char *check_contraction(const Verifier *v)
 {
     const KContract *c = &v->k->con;
@@ -258,6 +279,8 @@ static const char *check_contraction(const Verifier *v)
     if (c->e_from == n || inst_of(v, c->e_from)->op != KI_SUM)
         return verify_complain(v, "the epilogue does not begin with the sum");
     const char *bad = check_dims(v);
+    if (bad == NULL)
+        bad = check_all(v);
     if (bad == NULL)
         bad = check_given(v, "a", c->a, c->a_from, c->a_to);
     return bad != NULL ? bad : check_given(v, "b", c->b, c->b_from, c->b_to);

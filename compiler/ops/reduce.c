@@ -177,13 +177,39 @@ static Val all_elem(Elem *e, Ref n, const KAff *idx)
     return reduce(e, n, KI_AND, idx);
 }
 
+static Ref all_finite(Graph *g, Ref x)
+{
+    static const bool axes[MAX_RANK] = {true, true, true, true, true, true, true, true};
+    return g_reduce_axes(g, OP_all, g_unary(g, OP_is_finite, x), axes, false);
+}
+
+/* Rows that nothing is added to are those of the base, and what is not finite stays so, whatever is
+ * added: of the sum, few rows need to be looked at. The gradient of a table of embeddings, of which
+ * a batch reads few rows, is of such a kind. */
+static Ref all_simple(Graph *g, Ref n)
+{
+    Ref x = arg(g, n, 0);
+    if (const_is(g, x, 1))
+        return g_full(g, *type_of(g, n), 1);
+    while (op_of(g, x) == OP_all)
+        x = arg(g, x, 0);
+    Ref sum = op_of(g, x) == OP_is_finite ? arg(g, x, 0) : NONE;
+    if (sum == NONE || op_of(g, sum) != OP_scatter_add || rank(g, n) != 0)
+        return single_simple(g, n);
+    Ref index = arg(g, sum, 1), update = arg(g, sum, 2);
+    if (2 * type_elems(type_of(g, update)) > type_elems(type_of(g, sum)))
+        return single_simple(g, n);
+    Ref base = all_finite(g, arg(g, sum, 0));
+    return g_binary(g, OP_and, base, all_finite(g, g_gather(g, sum, index)));
+}
+
 const Op op_all = {
     .name = "all",
     .n_args = 1,
     .kind = OP_REDUCE,
     .attrs = REDUCE_ATTRS,
     .shape = all_shape,
-    .simple = single_simple,
+    .simple = all_simple,
     .elem = all_elem,
     .nondiff = "its result is true or false",
     .doc = "True if all elements of an axis are.",

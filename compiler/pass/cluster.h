@@ -18,10 +18,11 @@ typedef enum GroupKind {
 } GroupKind;
 
 /* A value that a group stores: in a buffer of its own, or (slot >= 0) as the new
- * value of pinned storage. */
+ * value of pinned storage. Of a contraction, one may be whether `all` is true everywhere. */
 typedef struct GroupOut {
     Ref ref;
     int32_t slot;
+    Ref all; /* a node of the main node's shape, or NONE */
 } GroupOut;
 
 /* Kernel buffer i of a group: a node's value that is read, or out number `out`. */

@@ -359,6 +359,58 @@ static int find_host(Build *b, Ref r)
     return best;
 }
 
+/* What r tells to be true everywhere, or NONE. */
+static Ref all_of(const Build *b, Ref r)
+{
+    const Graph *g = b->g;
+    if (op_of(g, r) != OP_all || type_elems(type_of(g, r)) != 1)
+        return NONE;
+    Ref x = arg(g, r, 0);
+    while (op_of(g, x) == OP_all && !b->c->stored[x])
+        x = arg(g, x, 0);
+    return b->c->stored[x] ? NONE : x;
+}
+
+/* What the contraction's group has to say of `all`, it can say where it stores elements: `all` is
+ * of its results' shape, and made from elements at the same place. */
+static bool can_tell(Build *b, const Group *gr, Ref all)
+{
+    const Graph *g = b->g;
+    const Type *t = type_of(g, all), *main = type_of(g, gr->main);
+    if (gr->kind != GROUP_CONTRACT || gr->out.n >= 8 || t->rank != main->rank ||
+        memcmp(t->dim, main->dim, sizeof *t->dim * (size_t)t->rank) != 0 || type_elems(t) <= 1)
+        return false;
+    for (int i = 0; i < gr->out.n; i++)
+        if (gr->out.at[i].all != NONE)
+            return false;
+    const Trace *trace = trace_of(b, all);
+    for (int i = 0; i < trace->request.n; i++) {
+        const Request *q = &trace->request.at[i];
+        Ref from = memory_of(g, b->c->stored, q->ref);
+        bool ours = b->c->stored[from] && b->c->group_of[from] >= 0 &&
+                    &b->c->group.at[b->c->group_of[from]] == gr;
+        if (ours && (q->bounded || from != q->ref || !is_row_read(b, trace, q)))
+            return false;
+    }
+    return trace->trouble == FINE;
+}
+
+/* The contraction that is to say whether r, an `all` of its results, is true, or -1. In a body
+ * sums may go to a limit alone. */
+static int find_teller(Build *b, Ref r, Ref all)
+{
+    const Clusters *c = b->c;
+    if (!c->caps->tells_all || all == NONE || b->g->outer != NULL || b->assigned[r] ||
+        b->alone[r] || b->leaf[r].n != 1 || b->weight[all] > (float)c->caps->epilogue_insts)
+        return -1;
+    int i = c->group_of[b->leaf[r].at[0]];
+    if (i < 0)
+        return -1;
+    const Group *gr = &c->group.at[i];
+    bool may = gr->guarded == b->guarded[r] && !comes_too_early(b, r, gr) && can_tell(b, gr, all);
+    return may ? i : -1;
+}
+
 static bool same_shape(const Graph *g, Ref x, Ref y)
 {
     return is_prefix(type_of(g, x), type_of(g, y)) && is_prefix(type_of(g, y), type_of(g, x));
@@ -438,7 +490,15 @@ static void note_sum(Build *b, Ref r)
 static void place_node(Build *b, Ref r, int32_t slot)
 {
     OpKind kind = optab[op_of(b->g, r)]->kind;
-    int host = -1;
+    Ref all = all_of(b, r);
+    int host = find_teller(b, r, all);
+    if (host >= 0) {
+        GroupOut out = {.ref = r, .slot = slot, .all = all};
+        vec_push(b->c->arena, &b->c->group.at[host].out, out);
+        b->c->group_of[r] = host;
+        note_node(b, r, host);
+        return;
+    }
     if (kind != OP_CONTRACT && kind != OP_OPAQUE && kind != OP_SCAN && !b->alone[r])
         host = find_host(b, r);
     if (host < 0)

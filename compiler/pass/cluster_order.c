@@ -150,6 +150,15 @@ static int64_t bytes_read(const Build *b, const Group *gr)
     return bytes;
 }
 
+static int count_readers(const Clusters *c, Ref r)
+{
+    int n = 0;
+    for (int i = 0; i < c->group.n; i++)
+        for (int j = 0; j < c->group.at[i].operand.n; j++)
+            n += c->group.at[i].operand.at[j].ref == r && c->group.at[i].operand.at[j].out < 0;
+    return n;
+}
+
 /* By group: all that it computes is what rows are added to by an index, and takes more bytes than
  * what it is made of: it waits for those rows. They are the last part of a table's gradient. */
 static bool *find_late(const Build *b, const Edges *es)
@@ -163,7 +172,15 @@ static bool *find_late(const Build *b, const Edges *es)
         const Group *gr = &c->group.at[i];
         Ref base = op_of(b->g, gr->anchor) == OP_scatter_add ? arg(b->g, gr->anchor, 0) : NONE;
         int from = base != NONE ? c->group_of[base] : -1;
-        if (from < 0 || readers[from] != 1 || c->group.at[from].out.n != 1)
+        if (from < 0)
+            continue;
+        int outs = 0, others = readers[from]; /* but for a truth about all of it */
+        for (int j = 0; j < c->group.at[from].out.n; j++) {
+            const GroupOut *o = &c->group.at[from].out.at[j];
+            outs += o->all == NONE;
+            others -= o->all != NONE ? count_readers(c, o->ref) : 0;
+        }
+        if (outs != 1 || others != 1)
             continue;
         late[from] = c->group.at[from].kind == GROUP_CONTRACT &&
                      type_bytes(type_of(b->g, base)) > bytes_read(b, &c->group.at[from]);

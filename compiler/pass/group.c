@@ -314,6 +314,12 @@ static bool map_has(const Attr *map, int index)
     return false;
 }
 
+/* What an element of the result is made from. */
+static Ref out_element(const GroupOut *o)
+{
+    return o->all != NONE ? o->all : o->ref;
+}
+
 /* Where the main node and all results want the sum: the contraction's indices over the loops,
  * the same for all, for an epilogue has one element. */
 static Trouble con_trace(ConBuild *b)
@@ -331,7 +337,7 @@ static Trouble con_trace(ConBuild *b)
     b->e.sum = k_const(k, type_of(g, b->con)->dtype, 0);
     for (int i = -1; i < b->gr->out.n; i++) {
         KAff idx[MAX_RANK];
-        Ref r = i < 0 ? b->gr->main : b->gr->out.at[i].ref;
+        Ref r = i < 0 ? b->gr->main : out_element(&b->gr->out.at[i]);
         if (i >= 0 && (r == b->con || r == b->gr->main))
             continue;
         nest_index(&b->nest, type_of(g, r), idx);
@@ -485,7 +491,8 @@ static int64_t con_leaf(const ConBuild *b)
 static void con_store(ConBuild *b, int i)
 {
     const Graph *g = b->c->g;
-    Ref r = b->gr->out.at[i].ref;
+    const GroupOut *o = &b->gr->out.at[i];
+    Ref r = out_element(o);
     const Type *t = type_of(g, r);
     KAff idx[MAX_RANK];
     if (r == b->con)
@@ -495,8 +502,12 @@ static void con_store(ConBuild *b, int i)
     Val v = elem_at(&b->e, r, idx);
     if (b->e.trouble != FINE)
         return;
-    int buf = elem_out_buffer(&b->e, r, i, t->dtype, type_elems(t));
-    k_store(b->e.k, buf, elem_linear(t, idx), v);
+    int64_t elems = type_elems(type_of(g, o->ref));
+    int buf = elem_out_buffer(&b->e, o->ref, i, t->dtype, elems);
+    if (o->all != NONE)
+        k_all(b->e.k, buf, v);
+    else
+        k_store(b->e.k, buf, elem_linear(t, idx), v);
 }
 
 /* The one DIM of its role that index i is, or 0. */

@@ -220,7 +220,8 @@ static bool contract_inplace(const Kernel *k, int in, int out)
 bool kernel_inplace(const Kernel *k, int in, int out)
 {
     bool limits = k->limit.is && k->limit.buf == in;
-    if (limits || dtype_bytes(k->buf.at[in].dtype) != dtype_bytes(k->buf.at[out].dtype))
+    bool all = k->kind == K_CONTRACT && k->con.all != 0 && k->con.all_buf == out;
+    if (limits || all || dtype_bytes(k->buf.at[in].dtype) != dtype_bytes(k->buf.at[out].dtype))
         return false;
     return k->kind == K_LOOP ? loop_inplace(k, in, out) : contract_inplace(k, in, out);
 }

@@ -102,6 +102,8 @@ static inline void run_code(KernelCode code, const Kernel *k, const KernelFn *fn
         lane[l] = aligned_alloc(64, size);
         memset(lane[l], 0xff, size);
     }
+    if (k->kind == K_CONTRACT && k->con.all != 0)
+        *(unsigned char *)m->at[k->con.all_buf] = 1;
     for (int64_t p = pieces; p-- > 0;) {
         int64_t from = fn->n_units * p / pieces, to = fn->n_units * (p + 1) / pieces;
         code(bufs, lane[p & 1], from, to);

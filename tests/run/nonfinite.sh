@@ -79,4 +79,62 @@ model f32 "1e30 * sum(a) + mean(w @ transpose(x))" "clip global_norm(1)"
 # shellcheck disable=SC2086
 says "the norm of all gradients is infinite" $ones
 
+
+# Updates that are finite add up to what is not, in a row of a table that is read twice; with and
+# without a product in the table's gradient.
+for product in "0" "sum(x @ transpose(table))"; do
+    cat >"$scratch/f.model" <<EOF
+model f(batch = 2, words = 50) {
+    input token : i32[batch] in 0..words
+    param table : f32[words, 33] = zeros
+    x = gather(table, token)
+    loss sum(x * 2e38) + $product
+}
+train f {
+    optimizer sgd(lr = 0.1)
+}
+EOF
+    says "the gradient table is infinite at element 231" --in token=7,7
+    if "$gradc" run "$scratch/f.model" --step --in token=7,8 >"$scratch/out" 2>&1; then
+        ok
+    else
+        fail "finite gradients are refused:"
+        cat "$scratch/out"
+    fi
+done
+
+# One element of what a product gives, the last of a shape that no tile divides, whatever lane of
+# two computes it.
+cat >"$scratch/f.model" <<EOF
+model f(batch = 2, rows = 301, columns = 83) {
+    input x : f32[batch, rows]
+    input y : f32[batch, columns]
+    param w : f32[rows, columns] = zeros
+    loss sum(x @ w * y)
+}
+train f {
+    optimizer sgd(lr = 0.1)
+}
+EOF
+for big in 1e19 3e19; do
+    for column in x:301 y:83; do
+        awk -v n="${column#*:}" -v big=$big 'BEGIN {
+            for (row = 0; row < 2; row++)
+                for (i = 1; i <= n; i++)
+                    printf "%s%s", i < n ? "1" : big, i < n ? "," : "\n"
+        }' >"$scratch/${column%:*}.csv"
+    done
+    for threads in 1 2; do
+        if [ $big = 3e19 ]; then
+            refused "the gradient w is infinite at element 24982" "$gradc" train \
+                "$scratch/f.model" --data "x=$scratch/x.csv" --data "y=$scratch/y.csv" -t $threads
+        elif "$gradc" train "$scratch/f.model" --data "x=$scratch/x.csv" \
+            --data "y=$scratch/y.csv" -t $threads --steps 1 >"$scratch/out" 2>&1; then
+            ok
+        else
+            fail "finite gradients are refused:"
+            cat "$scratch/out"
+        fi
+    done
+done
 total

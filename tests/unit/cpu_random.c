@@ -60,6 +60,7 @@ static void run(KernelCode code, const Kernel *k, const KernelFn *fn, const KMem
         order[p] = order[at];
         order[at] = p;
     }
+    kernel_random_set_all(k, mem);
     for (int p = 0; p < pieces; p++) {
         int64_t from = fn->n_units * order[p] / pieces, to = fn->n_units * (order[p] + 1) / pieces;
         code(bufs, lane + (p & 1 ? size : 0), from, to);

@@ -71,6 +71,12 @@ void kernel_random_data(const Kernel *k, uint64_t seed, RandomStyle style, Arena
     }
 }
 
+void kernel_random_set_all(const Kernel *k, const KMem *exact)
+{
+    if (k->kind == K_CONTRACT && k->con.all != 0)
+        *(uint8_t *)exact[k->con.all_buf].data = 1;
+}
+
 /* Element i as a double (floats) or an int64_t. */
 static void get(DType t, const void *from, int64_t i, double *f, int64_t *n)
 {

@@ -392,6 +392,8 @@ static void run_contraction(Naive *x)
     while (n_k > 0 && is_beyond(x, K_K, K_LIMITED, n_k - 1))
         n_k--;
     run(x, 1, c->a_from);
+    if (c->all != 0)
+        *(uint8_t *)x->mem[c->all_buf].data = 1;
     for (int64_t b = 0; b < n_b; b++) {
         for (int64_t m = 0; m < n_m; m++) {
             for (int64_t n = 0; n < n_n; n++) {
@@ -407,6 +409,8 @@ static void run_contraction(Naive *x)
                 else
                     x->reg[c->e_from].d[0] = s;
                 run(x, c->e_from, c->e_to);
+                if (c->all != 0 && x->reg[c->all].i[0] == 0)
+                    *(uint8_t *)x->mem[c->all_buf].data = 0;
             }
         }
     }

@@ -704,6 +704,25 @@ static void add_limit(Gen *g)
     }
 }
 
+/* Most often, as of a gradient: whether all sums are small, of an epilogue that may do no more than
+ * store them. */
+static void add_all(Gen *g)
+{
+    Kernel *k = g->k;
+    if (k->buf.n >= RANDOM_MAX_BUFS || !chance(g, 30))
+        return;
+    Val v = 0;
+    for (int i = 0; i < g->pool.n && chance(g, 40); i++)
+        if (type_of(g, g->pool.at[i]) == BOOL && g->pool.at[i] > k->con.e_from)
+            v = g->pool.at[i];
+    if (v == 0) {
+        static const double most[] = {0.5, 100, INFINITY};
+        Val size = k_unary(k, KI_ABS, k->con.e_from);
+        v = k_binary(k, KI_LT, size, k_const(k, type_of(g, size), most[below(g, 3)]));
+    }
+    k_all(k, k_buf(k, BOOL, 1 + below(g, 3), K_OUT), v);
+}
+
 Kernel *kernel_random(Arena *arena, uint64_t seed, RandomStyle style)
 {
     Gen g = {.state = hash_mix(seed + 1), .style = style, .runs = 1, .left = 90};
@@ -714,6 +733,8 @@ Kernel *kernel_random(Arena *arena, uint64_t seed, RandomStyle style)
     else
         loop_kernel(&g);
     add_limit(&g);
+    if (contract)
+        add_all(&g);
     k_finish(g.k);
     return g.k;
 }

@@ -32,6 +32,8 @@ double kernel_random_float(uint64_t *state);
  * RANDOM_ANY now and then zeros of both signs, denormals, infinities, NaN. */
 void kernel_random_data(const Kernel *k, uint64_t seed, RandomStyle style, Arena *arena,
                         KMem mem[RANDOM_MAX_BUFS]);
+/* What kernel.h asks of who calls a kernel's code: KContract.all is true before. */
+void kernel_random_set_all(const Kernel *k, const KMem *exact);
 /* Copies of exact data as the wide modes have it; tangents zero. */
 void kernel_random_widen(const Kernel *k, const KMem *exact, Arena *arena,
                          KMem wide[RANDOM_MAX_BUFS]);

@@ -12,7 +12,11 @@
 #define MNK "dim m i < 8 dim n j < 8 dim k k < 8"
 #define A   "%1: f32 = load b0[8*i + k] give %1"
 #define B   "%2: f32 = load b0[8*k + j] give %2"
-#define E   "%3: f32 = sum store b1[8*i + j], %3"
+/* All sums are less than 1: says buffer b2, declared so. */
+#define ALL(b2, e, all)                                                                            \
+    "contract t { b0: in f32[64] b1: out f32[64] " b2 " " MNK " a { " A " } b { " B                \
+    " } epilogue { " E " %4: f32 = const 1 %5: bool = lt %3, %4 " e " } " all " }"
+#define E "%3: f32 = sum store b1[8*i + j], %3"
 
 static const struct {
     const char *text, *message;
@@ -104,6 +108,13 @@ static const struct {
     {"contract t { b0: local f32[8] " MNK " a { " A " } b { " B " } epilogue { %3: f32 = sum } }",
      "has no local buffers"},
     {CON(MNK, "%1: f32 = const 1 store b1[0], %1 give %1", B, E), "only in the epilogue"},
+    {ALL("b2: in bool[1]", "", "all b2, %5"), "b2 of `all` is no output of bool"},
+    {ALL("b2: out u8[1]", "", "all b2, %5"), "b2 of `all` is no output of bool"},
+    {ALL("b2: out bool[0]", "", "all b2, %5"), "b2 of `all` is no output of bool"},
+    {ALL("b2: out bool[64]", "store b2[8*i + j], %5", "all b2, %5"), "is touched otherwise, too"},
+    {ALL("b2: out bool[1]", "", "all b2, %4"), "no bool of the epilogue"},
+    {ALL("b2: out bool[1]", "", "all b2, %1"), "no bool of the epilogue"},
+    {ALL("b2: out bool[1]", "", "all b2, %2"), "no bool of the epilogue"},
 };
 enum { N_BROKEN = sizeof broken / sizeof broken[0] };
 

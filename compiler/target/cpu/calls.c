@@ -110,6 +110,14 @@ static bool has_scratch(const Calls *c, const Call *call)
     return fits && k->scratch <= lane_bytes_of(c->m, call) * (alone ? lanes : 1);
 }
 
+/* The operand that is true before the kernel runs (KContract.all; a contraction has no LOCAL
+ * buffers), or -1. */
+static int operand_of_all(const Model *m, const Call *call)
+{
+    const Kernel *k = m->p->kernel.at[call->kernel];
+    return k->kind == K_CONTRACT && k->con.all != 0 ? k->con.all_buf : -1;
+}
+
 static void emit_kernel(Calls *c, const Call *call)
 {
     Model *m = c->m;
@@ -118,6 +126,11 @@ static void emit_kernel(Calls *c, const Call *call)
     lines_at(m->lines, call->origin);
     for (int i = 0; i < call->n_ops; i++)
         ir_store(ir, operand(c, &call->op[i]), ir_off(ir, c->bufs, 8 * i), 8);
+    int all = operand_of_all(m, call);
+    if (all >= 0) {
+        Lv flag = ir_load(ir, ir->ptr, ir_off(ir, c->bufs, 8 * all), 8);
+        ir_store(ir, LLVMConstInt(ir->i8, 1, 0), flag, 1);
+    }
     if (k->n_units <= 0)
         return;
     assert(has_scratch(c, call));
@@ -303,9 +316,10 @@ static void emit_run(Calls *c, const Call *call, int32_t n)
     c->step.n = c->at.n = c->strides.n = c->constants.n = 0;
     for (const Call *k = call; k < call + n; k++) {
         const KernelFn *fn = &m->kernel[k->kernel];
-        if (fn->n_units <= 0)
+        int all = operand_of_all(m, k);
+        if (fn->n_units <= 0 && all < 0)
             continue;
-        assert(k->n_ops <= UINT16_MAX && fn->chunks <= INT32_MAX);
+        assert(k->n_ops <= UINT16_MAX && fn->chunks <= INT32_MAX && lanes_of(m, k) <= INT32_MAX);
         assert(has_scratch(c, k));
         Lv step[] = {fn->fn,
                      ir_int(ir, fn->n_units),
@@ -314,8 +328,9 @@ static void emit_run(Calls *c, const Call *call, int32_t n)
                      LLVMConstInt(ir->i16, (unsigned)k->n_ops, 0),
                      ir_int(ir, scratch_of(m, k)),
                      ir_int(ir, lane_bytes_of(m, k)),
-                     ir_int(ir, lanes_of(m, k))};
-        Lv made = row(c, step, 8);
+                     ir_int32(ir, lanes_of(m, k)),
+                     ir_int32(ir, all)};
+        Lv made = row(c, step, 9);
         vec_push(m->arena, &c->step, made);
         for (int i = 0; i < k->n_ops; i++)
             add_operand(c, &k->op[i]);

@@ -193,6 +193,7 @@ typedef struct Con {
     ConPlan *p;
     Arena *arena;
     Lv scratch;
+    bool stored; /* what the epilogue stores is in memory: con_all() */
 } Con;
 
 static inline Lv con_less(const Con *c, Lv x, Lv y)
@@ -355,13 +356,15 @@ Lv con_col_panels_end(Con *c);
 /* con_out.c: the epilogue where g's indices stand, of the sums at `at`; of one tile. */
 void con_section(Con *c, Lv at);
 void con_epilogue(Con *c, Lv tile, Lv row0, Lv rows, Lv col0, Lv cols);
+/* ... KContract.all of a straight tile, whose rows are `pitch` bytes apart. */
+void con_all(Con *c, Lv tile, Lv row0, Lv rows, Lv col0, int64_t pitch);
 
 /* con_straight.c: whether an epilogue only stores sums; in the plan, before blocks are cut; where a
  * tile is stored, bytes from one of its rows to the next. */
 bool con_stores_sums(const ConPlan *p);
 void con_straight_plan(ConPlan *p);
 bool con_all_straight(const ConPlan *p); /* no tile is ever in scratch */
-Lv con_straight_at(Con *c, Lv row0, Lv col0, Lv *pitch);
+Lv con_straight_at(Con *c, Lv row0, Lv col0, int64_t *pitch);
 /* con_out_ask.c: what an epilogue meets of far memory, in the plan; where tile row0, col0 does. */
 void con_out_plan(ConPlan *p);
 ConStream con_stream_out(Con *c, int i, Lv row0, Lv col0);

@@ -19,8 +19,10 @@ void con_section(Con *c, Lv at)
         g->vary[sum] = g->width > 1;
     }
     for (Val v = con->e_from; v < con->e_to; v++)
-        if (v != sum)
+        if (v != sum && !(c->stored && g->k->inst.at[v].op == KI_STORE))
             gen_inst(g, v);
+    if (con->all != 0)
+        gen_all(g, con->all_buf, con->all);
 }
 
 /* A group of columns, `width` or fewer, of all the tile's rows. */
@@ -185,6 +187,23 @@ void con_out_ahead(Con *c, Lv row0, Lv rows, Lv col0, Lv cols)
     ir_loop_end(ir, &g);
 }
 
+static int lanes_at_once(const ConPlan *p)
+{
+    bool wide = p->nv % 2 == 0 && (!p->direct || p->padded % (2 * p->vl) == 0);
+    return wide ? 2 * p->vl : p->vl;
+}
+
+void con_all(Con *c, Lv tile, Lv row0, Lv rows, Lv col0, int64_t pitch)
+{
+    const ConPlan *p = c->p;
+    Ir *ir = c->ir;
+    Out o = {tile,         row0,         rows,          col0, ir_int(ir, 0), lanes_at_once(p),
+             &p->out_rows, &p->out_cols, pitch / p->es, p->nr};
+    c->stored = true;
+    all_groups(c, &o, ir_int(ir, p->nr));
+    c->stored = false;
+}
+
 void con_epilogue(Con *c, Lv tile, Lv row0, Lv rows, Lv col0, Lv cols)
 {
     Ir *ir = c->ir;
@@ -198,8 +217,7 @@ void con_epilogue(Con *c, Lv tile, Lv row0, Lv rows, Lv col0, Lv cols)
         all_groups(c, &o, rows);
         return;
     }
-    bool wide = p->nv % 2 == 0 && (!p->direct || p->padded % (2 * p->vl) == 0);
-    Out o = {tile,         row0,         rows,  col0,     ir_int(ir, 0), wide ? 2 * p->vl : p->vl,
+    Out o = {tile,         row0,         rows,  col0,     ir_int(ir, 0), lanes_at_once(p),
              &p->out_rows, &p->out_cols, p->nr, p->n_cols};
     all_groups(c, &o, cols);
 }

@@ -10,7 +10,7 @@ static const KAccess *only_store(const ConPlan *p)
     const KAccess *store = NULL;
     for (Val v = k->con.e_from; v < k->con.e_to; v++) {
         const KInst *i = &k->inst.at[v];
-        if (i->op == KI_SUM)
+        if (i->op == KI_SUM || (i->op != KI_STORE && k->con.all != 0))
             continue;
         if (i->op != KI_STORE || store != NULL || k->inst.at[i->a].op != KI_SUM)
             return NULL;
@@ -57,7 +57,7 @@ bool con_all_straight(const ConPlan *p)
     return p->straight && p->n_cols % p->nr == 0 && p->col_reach == K_ALL;
 }
 
-Lv con_straight_at(Con *c, Lv row0, Lv col0, Lv *pitch)
+Lv con_straight_at(Con *c, Lv row0, Lv col0, int64_t *pitch)
 {
     Ir *ir = c->ir;
     const ConPlan *p = c->p;
@@ -68,6 +68,6 @@ Lv con_straight_at(Con *c, Lv row0, Lv col0, Lv *pitch)
     walk_set(&p->out_rows, &c->g, digit);
     walk_decode(&p->out_cols, ir, col0, digit);
     walk_set(&p->out_cols, &c->g, digit);
-    *pitch = ir_int(ir, pitch_of(p, a));
+    *pitch = pitch_of(p, a);
     return ir_at_byte(ir, c->g.buf[a->buf], ir_mul(ir, gen_affine(&c->g, &a->at), p->es));
 }

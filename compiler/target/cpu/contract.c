@@ -210,8 +210,15 @@ static void emit_tile(Con *c, Lv row_panel, Lv col_panel, Lv b, bool packed_b, c
     IrIf f = {NULL, NULL};
     if (!all)
         f = ir_if(ir, equal(c, cols, ir_int(ir, p->nr)));
-    Lv to = con_straight_at(c, row0, col0, &here.pitch);
+    int64_t pitch;
+    Lv to = con_straight_at(c, row0, col0, &pitch);
+    here.pitch = ir_int(ir, pitch);
     sum_tile(c, packed_b, row_panel, col_panel, rows_at(c, row_panel, row0, at), b, to, &here);
+    if (p->k->con.all != 0) {
+        IrIf done = ir_if(ir, at->last);
+        con_all(c, to, row0, rows, col0, pitch);
+        ir_end_if(ir, &done);
+    }
     if (!all) {
         ir_else(ir, &f);
         emit_stored(c, row_panel, col_panel, b, packed_b, at);

@@ -65,6 +65,7 @@ static const Caps *cpu_caps(Ctx *cx, const TargetOptions *o, Arena *arena)
                 .rests = true,
                 .set_bytes = o->set_bytes > 0 ? o->set_bytes : SET_BYTES,
                 .epilogue_insts = 64,
+                .tells_all = true,
                 .lane_scratch = lane_scratch,
                 .turn_scratch = turn_scratch,
                 .lanes = kernel_lanes,

@@ -88,6 +88,8 @@ void gen_mark_scratch(Ir *ir, Lv inst);
 void gen_mark_operand(Ir *ir, Lv inst);
 Lv gen_load(Gen *g, int32_t access);
 void gen_store(Gen *g, int32_t access, Lv x, bool vary);
+/* Where v is false, stores that to element 0 of the buffer: KContract.all. */
+void gen_all(Gen *g, int32_t buf, Val v);
 /* Value as in memory, and back. */
 Lv gen_to_mem(Gen *g, DType t, Lv x);
 Lv gen_from_mem(Gen *g, DType t, Lv x);

@@ -535,3 +535,22 @@ void gen_store(Gen *g, int32_t access, Lv x, bool vary)
     if (in.all != NULL)
         ir_end_if(g->ir, &s);
 }
+
+/* Lanes of the machine that share out a kernel may store it at once, all the same value. */
+void gen_all(Gen *g, int32_t buf, Val v)
+{
+    Ir *ir = g->ir;
+    Lv x = gen_get(g, v);
+    if (g->vary[v]) {
+        if (g->mask != NULL)
+            x = LLVMBuildOr(ir->b, x, LLVMBuildNot(ir->b, g->mask, ""), "");
+        Lt type = LLVMTypeOf(x);
+        x = ir_intrinsic(ir, "llvm.vector.reduce.and", &type, 1, &x, 1);
+    }
+    IrIf f = ir_if(ir, LLVMBuildNot(ir->b, x, ""));
+    Lv stored = LLVMBuildStore(ir->b, LLVMConstInt(ir->i8, 0, 0), g->buf[buf]);
+    LLVMSetOrdering(stored, LLVMAtomicOrderingMonotonic);
+    LLVMSetAlignment(stored, 1);
+    gen_mark_operand(ir, stored);
+    ir_end_if(ir, &f);
+}
