@@ -55,6 +55,47 @@ static inline void add_blocked(Arena *arena, Kernels *s)
     add_kernel(arena, s, make_embedding_matmul(arena, 30, 40, 50));
 }
 
+/* Rows that are more than a quarter of a second cache, and columns that are less: a few rows meet
+ * all columns before the next ones. */
+static inline void add_many_rows(Arena *arena, Kernels *s)
+{
+    static const Matmul of[] = {
+        {1, 700, 70, 300, TRANSPOSE_B | EPILOGUE, 0},
+        {1, 700, 96, 300, EPILOGUE, 0},
+        {1, 900, 90, 150, 0, 0},
+        {2, 640, 80, 220, TRANSPOSE_B | PROLOGUE, 0},
+        {1, 1500, 64, 96, TRANSPOSE_A, 0},
+        {1, 1030, 37, 140, TRANSPOSE_C, 0},
+    };
+    for (size_t i = 0; i < sizeof of / sizeof *of; i++)
+        add_kernel(arena, s, make_matmul(arena, F32, &of[i]));
+    add_kernel(arena, s, make_matmul(arena, F64, &(Matmul){1, 350, 50, 200, TRANSPOSE_B, 0}));
+}
+
+/* Products that say whether something is true of all sums: those that are stored where they are
+ * summed, and others, in one block of k or several. */
+static inline void add_telling(Arena *arena, Kernels *s)
+{
+    static const Matmul of[] = {
+        {1, 61, 84, 40, TRANSPOSE_A, 0},
+        {1, 130, 96, 300, 0, 0},
+        {1, 530, 96, 1200, 0, 0},
+        {3, 33, 70, 50, EPILOGUE, 0},
+        {1, 40, 64, 700, 0, 100},
+        {1, 700, 70, 300, TRANSPOSE_B, 0},
+        {1, 90, 50, 20, TRANSPOSE_C, 0},
+        {1, 1, 300, 40, 0, 0},
+        {1, 20, 30, 0, 0, 0},
+    };
+    for (size_t i = 0; i < sizeof of / sizeof *of; i++)
+        for (int all = TELLS_TRUE; all <= TELLS_FALSE; all *= 2) {
+            Matmul x = of[i];
+            x.form |= all;
+            add_kernel(arena, s, make_matmul(arena, F32, &x));
+        }
+    add_kernel(arena, s, make_matmul(arena, F64, &(Matmul){1, 50, 40, 30, TELLS_FALSE, 0}));
+}
+
 /* Operands larger than half of a second cache, whichever way they lie: tiles ask for what is packed
  * next, in one block of k or several, up to the edges. */
 static inline void add_streams(Arena *arena, Kernels *s)
@@ -328,6 +369,8 @@ static inline void add_pairs(Arena *arena, Kernels *s)
         {1, 20, 30, 1, 0, 0},
         {3, 33, 65, 2, TRANSPOSE_A | PROLOGUE, 0},
         {2, 1100, 330, 260, TRANSPOSE_A, 0},
+        {1, 50, 40, 30, TELLS_FALSE, 0},
+        {1, 50, 40, 30, TELLS_TRUE, 0},
     };
     uint64_t seed = 5;
     for (int i = 0; i < (int)(sizeof m / sizeof *m); i++)

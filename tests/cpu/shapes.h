@@ -13,7 +13,15 @@ static inline KAff at2(Val i, int64_t c, Val j, int64_t d)
 }
 
 /* What a matmul may have around it. */
-enum { TRANSPOSE_A = 1, TRANSPOSE_B = 2, PROLOGUE = 4, EPILOGUE = 8, TRANSPOSE_C = 16 };
+enum {
+    TRANSPOSE_A = 1,
+    TRANSPOSE_B = 2,
+    PROLOGUE = 4,
+    EPILOGUE = 8,
+    TRANSPOSE_C = 16,
+    TELLS_TRUE = 32,  /* says whether all sums are smaller than 1e3, */
+    TELLS_FALSE = 64, /* or than a number that some are not */
+};
 
 typedef struct Matmul {
     int64_t batch, m, n, k;
@@ -54,6 +62,13 @@ static inline Kernel *make_matmul(Arena *arena, DType t, const Matmul *shape)
         sum = k_fma(k, sum, k_const(k, t, -0.01), k_load(k, out, to));
     }
     k_store(k, out, to, sum);
+    if ((form & (TELLS_TRUE | TELLS_FALSE)) != 0) {
+        Val size = k_unary(k, KI_ABS, k->con.e_from);
+        DType chain = (DType)k->inst.at[size].dtype;
+        Val most = k_const(k, chain, (form & TELLS_TRUE) != 0 ? 1e3 : 1e-3);
+        Val less = k_binary(k, KI_LT, size, most);
+        k_all(k, k_buf(k, BOOL, 1, K_OUT), less);
+    }
     k_finish(k);
     return k;
 }

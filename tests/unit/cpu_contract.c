@@ -32,6 +32,26 @@ START_TEST(blocked)
 }
 END_TEST
 
+START_TEST(many_rows)
+{
+    check_all("native", add_many_rows);
+#if defined(__x86_64__)
+    if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"))
+        check_all("x86-64-v3", add_many_rows);
+#endif
+}
+END_TEST
+
+START_TEST(telling)
+{
+    check_all("native", add_telling);
+#if defined(__x86_64__)
+    if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"))
+        check_all("x86-64-v3", add_telling);
+#endif
+}
+END_TEST
+
 START_TEST(streams)
 {
     check_all("native", add_streams);
@@ -184,6 +204,8 @@ Suite *suite_cpu_contract(void)
     tcase_set_timeout(t, 600);
     tcase_add_test(t, sweep);
     tcase_add_test(t, blocked);
+    tcase_add_test(t, many_rows);
+    tcase_add_test(t, telling);
     tcase_add_test(t, streams);
     tcase_add_test(t, panels);
     tcase_add_test(t, convolutions);

@@ -132,7 +132,6 @@ typedef struct Lanes {
 /* Rows that are read where they lie, one element at a time (con_window.c). */
 typedef struct Window {
     bool is, staged;         /* staged: else in the operand itself */
-    bool cols_once;          /* all panels of columns are packed before the first block */
     int64_t inner;           /* rows of all of the faster digits: panels are whole so many, ... */
     int64_t segment, pieces; /* ... cut from segments of rows, in so many panels each */
     int64_t free_step[K_MAX_DIMS], k_step[K_MAX_DIMS]; /* elements, by digit of the walks */
@@ -169,6 +168,7 @@ typedef struct ConPlan {
     int64_t mc, nc;   /* panels of a block of rows, of columns */
     int64_t group;    /* panels of columns that are packed at once */
     bool split_cols;  /* threads share panels of columns, else of rows */
+    bool cols_once;   /* all panels of columns are packed before the first block */
     bool direct;      /* columns are read where they are staged: */
     int64_t line;     /* ... n_cols counts lines of so many, ... */
     int64_t padded;   /* ... which take so many each */

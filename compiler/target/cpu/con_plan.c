@@ -426,7 +426,7 @@ static double plan_cycles(ConPlan *p)
         cycles += (double)p->n_rows * k * p->rows.pack_cycles;
     if (p->mach->l2_bytes >= CON_LARGE_CACHE && con_is_far(p, &p->rows)) /* met all at once */
         cycles += (double)p->n_rows * k * p->es / 64.0 * 6;
-    if (p->window.is && !p->window.cols_once && p->n_rows > 1024) /* again for each block */
+    if (p->window.is && !p->cols_once && p->n_rows > 1024) /* again for each block */
         cycles += (double)p->n_rows / 1024 * (double)p->n_cols * k * p->cols.pack_cycles;
     int64_t cols = p->cols.pack == PACK_K ? p->col_panels * p->nr : p->n_cols; /* padding, too */
     if (!p->cols.in_place)
@@ -528,6 +528,23 @@ static void consider(ConPlan *best, ConPlan p, bool swap, int nv, bool direct)
 
 /* ---- blocks ------------------------------------------------------------------------- */
 
+/* Many rows of few columns: a block of few rows meets all columns before the next one, so that rows
+ * come from memory once, and what is made of them goes there line by line. */
+static void cut_rows_first(ConPlan *p)
+{
+    enum { MANY_ROWS = 8 };
+    int64_t rows = p->n_rows * p->n_k * p->es, out = p->n_rows * p->n_cols * p->es;
+    int64_t cols = p->col_panels * p->nr * p->n_k * p->es, l2 = p->mach->l2_bytes;
+    bool whole = p->n_k > 0 && p->kc == p->n_k && !p->sums && !p->chains;
+    if (p->window.is || p->direct || p->pairs || p->k->limit.is || !whole ||
+        p->row_panels < MANY_ROWS || p->col_panels < 2 || cols > l2 / 4 ||
+        rows + (p->cols.in_place ? out : 0) <= l2 / 4)
+        return;
+    int64_t panels = p->mach->l1_bytes / 2 / (p->mr * p->n_k * p->es);
+    p->mc = at_least_1(panels < p->row_panels ? panels : p->row_panels);
+    p->cols_once = !p->cols.in_place;
+}
+
 static void cut_blocks(ConPlan *p)
 {
     int64_t l2 = p->mach->l2_bytes / 2;
@@ -539,6 +556,7 @@ static void cut_blocks(ConPlan *p)
         p->mc = ceil_div(p->row_panels, ceil_div(p->row_panels, panels));
     }
     p->nc = p->col_panels;
+    cut_rows_first(p);
     if ((p->chains || p->sums) && !con_all_straight(p)) {
         int64_t panels = at_least_1(l2 / (p->mc * p->mr * p->nr * p->es));
         p->nc = ceil_div(p->col_panels, ceil_div(p->col_panels, panels));
@@ -564,8 +582,8 @@ static void lay_out(ConPlan *p)
         at += align_up(p->mc * con_panel_bytes(p, &p->rows) + slack * p->mr * p->es + 64, 64);
     p->b_at = at;
     if (!p->direct && (!p->cols.in_place || p->n_cols % p->nr != 0))
-        at += align_up(
-            ((p->window.cols_once ? p->col_panels : p->group) * kc + slack) * p->nr * p->es, 64);
+        at +=
+            align_up(((p->cols_once ? p->col_panels : p->group) * kc + slack) * p->nr * p->es, 64);
     at += stage_at(&p->rows, at);
     at += stage_at(&p->cols, at);
     p->t_at = at;
@@ -611,7 +629,6 @@ void con_plan(ConPlan *p, const Kernel *k, const Machine *m, Arena *arena)
     lay_out(p);
     p->ahead = p->ask[ASK_OUT].n == 0 && con_asks_ahead(p);
     bool few = p->col_panels < 8 && p->row_panels > p->col_panels;
-    p->split_cols =
-        !few && !p->window.cols_once && (p->col_panels >= p->row_panels || !p->cols.in_place);
+    p->split_cols = !few && !p->cols_once && (p->col_panels >= p->row_panels || !p->cols.in_place);
     p->n_units = p->n_batch * (p->split_cols ? p->col_panels : p->row_panels);
 }

@@ -177,7 +177,7 @@ bool con_window_source(ConPlan *p)
             return false;
     }
     int64_t bytes = p->col_panels * p->nr * p->n_k * p->es;
-    w->cols_once = !p->cols.in_place && p->kc == p->n_k && bytes <= p->mach->l2_bytes / 2;
+    p->cols_once = !p->cols.in_place && p->kc == p->n_k && bytes <= p->mach->l2_bytes / 2;
     return true;
 }
 

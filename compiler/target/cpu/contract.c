@@ -339,7 +339,7 @@ static void column_panel(Con *c, Range rows, Lv panel, const Place *at)
     if (both)
         ir_else(ir, &f);
     if (both || !p->cols.in_place) {
-        if (p->window.cols_once)
+        if (p->cols_once)
             packed = once_packed(c, panel);
         else if (p->n_k > 0)
             pack_cols(c, col0, cols, at, packed);
@@ -499,7 +499,7 @@ static void emit_units(Con *c, Lv begin, Lv end)
         c->g.value[v] = d > 0 ? LLVMBuildURem(ir->b, flat, extent, "") : flat;
         flat = d > 0 ? LLVMBuildUDiv(ir->b, flat, extent, "") : flat;
     }
-    if (p->window.cols_once)
+    if (p->cols_once)
         pack_all_cols(c);
     Range some = {from, to};
     limited_blocks(c, p->split_cols ? all_rows : some, p->split_cols ? some : all_cols);
