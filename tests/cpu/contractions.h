@@ -45,6 +45,10 @@ static inline void add_blocked(Arena *arena, Kernels *s)
                make_matmul(arena, F32, &(Matmul){1, 256, 784, 64, TRANSPOSE_A | EPILOGUE, 0}));
     add_kernel(arena, s,
                make_matmul(arena, F32, &(Matmul){1, 64, 10, 256, TRANSPOSE_B | EPILOGUE, 0}));
+    /* the last panel of columns has half of a tile's vectors: packed or not, in blocks of k */
+    add_kernel(arena, s, make_matmul(arena, F32, &(Matmul){1, 256, 784, 64, TRANSPOSE_A, 0}));
+    add_kernel(arena, s, make_matmul(arena, F32, &(Matmul){1, 90, 112, 100, TRANSPOSE_B, 0}));
+    add_kernel(arena, s, make_matmul(arena, F32, &(Matmul){2, 530, 48, 1200, 0, 0}));
     /* nothing is packed, and a panel of columns is longer than the first cache */
     add_kernel(arena, s, make_matmul(arena, F32, &(Matmul){1, 64, 64, 1500, 0, 0}));
     add_kernel(arena, s, make_matmul(arena, F32, &(Matmul){2, 50, 64, 1500, 0, 1100}));
@@ -77,6 +81,7 @@ static inline void add_many_rows(Arena *arena, Kernels *s)
 static inline void add_telling(Arena *arena, Kernels *s)
 {
     static const Matmul of[] = {
+        {1, 61, 80, 40, TRANSPOSE_A, 0},
         {1, 61, 84, 40, TRANSPOSE_A, 0},
         {1, 130, 96, 300, 0, 0},
         {1, 530, 96, 1200, 0, 0},

@@ -294,7 +294,7 @@ typedef struct ConStrides {
     bool apart;              /* pairs: columns lie a line for each k, so b_k / 2 from each other */
     bool c_apart;            /* rows of c, by an argument */
 } ConStrides;
-Lv con_tile(Ir *ir, const ConPlan *p, int rows, ConStrides by);
+Lv con_tile(Ir *ir, const ConPlan *p, int rows, int vectors, ConStrides by);
 /* con_stream.c: lines at `at`, `gap` bytes from each other; the next ones are `step` bytes on. */
 typedef struct ConStream {
     Lv at, step, gap;
@@ -356,14 +356,15 @@ Lv con_col_panels_end(Con *c);
 /* con_out.c: the epilogue where g's indices stand, of the sums at `at`; of one tile. */
 void con_section(Con *c, Lv at);
 void con_epilogue(Con *c, Lv tile, Lv row0, Lv rows, Lv col0, Lv cols);
-/* ... KContract.all of a straight tile, whose rows are `pitch` bytes apart. */
-void con_all(Con *c, Lv tile, Lv row0, Lv rows, Lv col0, int64_t pitch);
+/* ... KContract.all of a straight tile of so many vectors, whose rows are `pitch` bytes apart. */
+void con_all(Con *c, Lv tile, Lv row0, Lv rows, Lv col0, int vectors, int64_t pitch);
 
 /* con_straight.c: whether an epilogue only stores sums; in the plan, before blocks are cut; where a
  * tile is stored, bytes from one of its rows to the next. */
 bool con_stores_sums(const ConPlan *p);
 void con_straight_plan(ConPlan *p);
 bool con_all_straight(const ConPlan *p); /* no tile is ever in scratch */
+int con_narrow(const ConPlan *p);        /* vectors of the last panel of columns, or 0: all nv */
 Lv con_straight_at(Con *c, Lv row0, Lv col0, int64_t *pitch);
 /* con_out_ask.c: what an epilogue meets of far memory, in the plan; where tile row0, col0 does. */
 void con_out_plan(ConPlan *p);

@@ -187,20 +187,15 @@ void con_out_ahead(Con *c, Lv row0, Lv rows, Lv col0, Lv cols)
     ir_loop_end(ir, &g);
 }
 
-static int lanes_at_once(const ConPlan *p)
-{
-    bool wide = p->nv % 2 == 0 && (!p->direct || p->padded % (2 * p->vl) == 0);
-    return wide ? 2 * p->vl : p->vl;
-}
-
-void con_all(Con *c, Lv tile, Lv row0, Lv rows, Lv col0, int64_t pitch)
+void con_all(Con *c, Lv tile, Lv row0, Lv rows, Lv col0, int vectors, int64_t pitch)
 {
     const ConPlan *p = c->p;
     Ir *ir = c->ir;
-    Out o = {tile,         row0,         rows,          col0, ir_int(ir, 0), lanes_at_once(p),
-             &p->out_rows, &p->out_cols, pitch / p->es, p->nr};
+    int width = vectors % 2 == 0 ? 2 * p->vl : p->vl;
+    Out o = {tile,  row0,         rows,         col0,          ir_int(ir, 0),
+             width, &p->out_rows, &p->out_cols, pitch / p->es, p->nr};
     c->stored = true;
-    all_groups(c, &o, ir_int(ir, p->nr));
+    all_groups(c, &o, ir_int(ir, vectors * p->vl));
     c->stored = false;
 }
 
@@ -217,7 +212,8 @@ void con_epilogue(Con *c, Lv tile, Lv row0, Lv rows, Lv col0, Lv cols)
         all_groups(c, &o, rows);
         return;
     }
-    Out o = {tile,         row0,         rows,  col0,     ir_int(ir, 0), lanes_at_once(p),
+    bool wide = p->nv % 2 == 0 && (!p->direct || p->padded % (2 * p->vl) == 0);
+    Out o = {tile,         row0,         rows,  col0,     ir_int(ir, 0), wide ? 2 * p->vl : p->vl,
              &p->out_rows, &p->out_cols, p->nr, p->n_cols};
     all_groups(c, &o, cols);
 }

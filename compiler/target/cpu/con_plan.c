@@ -581,7 +581,8 @@ static void lay_out(ConPlan *p)
     if (!p->rows.in_place && !p->window.is)
         at += align_up(p->mc * con_panel_bytes(p, &p->rows) + slack * p->mr * p->es + 64, 64);
     p->b_at = at;
-    if (!p->direct && (!p->cols.in_place || p->n_cols % p->nr != 0))
+    bool some = p->n_cols % p->nr != 0 && con_narrow(p) == 0; /* the last panel alone */
+    if (!p->direct && (!p->cols.in_place || some))
         at +=
             align_up(((p->cols_once ? p->col_panels : p->group) * kc + slack) * p->nr * p->es, 64);
     at += stage_at(&p->rows, at);

@@ -52,9 +52,16 @@ void con_straight_plan(ConPlan *p)
                   r->run == r->total && p->n_cols >= p->nr;
 }
 
+int con_narrow(const ConPlan *p)
+{
+    int64_t rest = p->n_cols % p->nr;
+    bool narrow = p->straight && p->col_reach == K_ALL && rest > 0 && rest % p->vl == 0;
+    return narrow ? (int)(rest / p->vl) : 0;
+}
+
 bool con_all_straight(const ConPlan *p)
 {
-    return p->straight && p->n_cols % p->nr == 0 && p->col_reach == K_ALL;
+    return p->straight && p->col_reach == K_ALL && (p->n_cols % p->nr == 0 || con_narrow(p) > 0);
 }
 
 Lv con_straight_at(Con *c, Lv row0, Lv col0, int64_t *pitch)

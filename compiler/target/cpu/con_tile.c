@@ -6,7 +6,7 @@ enum { MOST_ROWS = 32, MOST_VECTORS = 16 };
 typedef struct Tile {
     Ir *ir;
     const ConPlan *p;
-    int rows;
+    int rows, nv; /* vectors, of columns */
     ConStrides by;
     Lt vec, packed; /* of sums; of a panel */
     Lv a, b, c;     /* direct: b is the table, ... */
@@ -32,12 +32,12 @@ static void load_or_zero(Tile *t, Lv resume)
     ir_cond(ir, resume, again, start);
     ir_at(ir, again);
     for (int i = 0; i < t->rows; i++)
-        for (int v = 0; v < t->p->nv; v++)
+        for (int v = 0; v < t->nv; v++)
             t->acc[i][v] = ir_load(ir, t->vec, c_at(t, i, v), t->p->es);
     ir_br(ir, start);
     ir_at(ir, start);
     for (int i = 0; i < t->rows; i++)
-        for (int v = 0; v < t->p->nv; v++) {
+        for (int v = 0; v < t->nv; v++) {
             Lv phi = LLVMBuildPhi(ir->b, t->vec, ""), zero = LLVMConstNull(t->vec);
             LLVMAddIncoming(phi, &zero, &fresh, 1);
             LLVMAddIncoming(phi, &t->acc[i][v], &again, 1);
@@ -57,7 +57,7 @@ static void load_columns(Tile *t, Lv b, Lv *row)
     }
     if (p->direct)
         distance = LLVMBuildSExt(ir->b, ir_load(ir, ir->i32, b, 4), ir->i64, "");
-    for (int v = 0; v < p->nv; v++) {
+    for (int v = 0; v < t->nv; v++) {
         Lv at = p->direct ? ir_at_byte(ir, t->base[v], distance)
                           : ir_off(ir, b, (int64_t)v * p->vl * p->es);
         row[v] = ir_load(ir, t->packed, at, p->es);
@@ -78,7 +78,7 @@ static void step(Tile *t, Lv a, Lv b, Lv table)
     for (int i = 0; i < t->rows; i++) {
         int64_t at = p->window.is ? con_window_row(p, i) * p->es : i * t->by.a_row;
         Lv all = ir_splat(ir, ir_load(ir, elem, ir_off(ir, a, at), align), p->vl);
-        for (int v = 0; v < p->nv; v++)
+        for (int v = 0; v < t->nv; v++)
             t->acc[i][v] = con_dot(ir, p, all, row[v], t->acc[i][v]);
     }
 }
@@ -127,7 +127,7 @@ static void begin_run(Tile *t, Run *r, Lv n, const char *name)
     t->b = r->b = run_phi(ir, ir->ptr, t->b, r);
     t->table = r->table = run_phi(ir, ir->ptr, t->table, r);
     for (int i = 0; i < t->rows; i++)
-        for (int v = 0; v < t->p->nv; v++)
+        for (int v = 0; v < t->nv; v++)
             t->acc[i][v] = r->acc[i][v] = run_phi(ir, t->vec, t->acc[i][v], r);
 }
 
@@ -142,7 +142,7 @@ static void end_run(Tile *t, Run *r, Lv done)
     LLVMAddIncoming(r->b, &t->b, &here, 1);
     LLVMAddIncoming(r->table, &t->table, &here, 1);
     for (int i = 0; i < t->rows; i++)
-        for (int v = 0; v < t->p->nv; v++)
+        for (int v = 0; v < t->nv; v++)
             LLVMAddIncoming(r->acc[i][v], &t->acc[i][v], &here, 1);
     ir_cond(ir, LLVMBuildICmp(ir->b, LLVMIntNE, left, ir_int(ir, 0), ""), r->head, after);
     ir_at(ir, after);
@@ -213,12 +213,12 @@ static int args_of(const ConPlan *p, ConStrides by)
     return n;
 }
 
-Lv con_tile(Ir *ir, const ConPlan *p, int rows, ConStrides by)
+Lv con_tile(Ir *ir, const ConPlan *p, int rows, int vectors, ConStrides by)
 {
     const char *cols = p->direct ? "direct" : by.apart ? "apart" : "b";
     const char *name =
         arena_printf(ir->arena, "gradc.tile.%s.%dx%d.a%lld.%lld.%s%lld%s%s%s",
-                     dtype_name(p->pairs ? BF16 : p->type), rows, p->nr, (long long)by.a_row,
+                     dtype_name(p->pairs ? BF16 : p->type), rows, vectors * p->vl, (long long)by.a_row,
                      (long long)by.a_k, cols, (long long)by.b_k, by.c_apart ? ".c" : "",
                      window_name(ir, p, rows), asks_name(ir, p));
     Lt arg[7 + 3 * MAX_ASKS] = {ir->ptr, ir->ptr, ir->ptr, ir->i64, ir->i1};
@@ -237,6 +237,7 @@ Lv con_tile(Ir *ir, const ConPlan *p, int rows, ConStrides by)
     Tile t = {.ir = ir,
               .p = p,
               .rows = rows,
+              .nv = vectors,
               .by = by,
               .vec = ir_vec(p->type == F64 ? ir->f64 : ir->f32, p->vl),
               .a = LLVMGetParam(fn, 0),
@@ -258,7 +259,7 @@ Lv con_tile(Ir *ir, const ConPlan *p, int rows, ConStrides by)
     load_or_zero(&t, LLVMGetParam(fn, 4));
     chain(&t, LLVMGetParam(fn, 3));
     for (int i = 0; i < rows; i++)
-        for (int v = 0; v < p->nv; v++)
+        for (int v = 0; v < vectors; v++)
             ir_store(ir, t.acc[i][v], c_at(&t, i, v), p->es);
     LLVMBuildRetVoid(ir->b);
     ir_shared_end(ir, &s);

@@ -10,6 +10,7 @@ typedef struct Place {
     Lv k0, kn, resume, fold, first_leaf, last; /* i1: resume..last */
     Lv row_from, row_to, col_from, col_to;     /* panels of the blocks */
     Lv pitch;                                  /* of rows of a straight tile, or NULL */
+    int vectors;                               /* of such a tile: con_narrow(), or 0: nv */
     Lv table;                                  /* of a direct plan: con_stage_direct(); ... */
     Lv base;                                   /* of a window: con_window_base(), _table() */
     ConStream ask[MAX_ASKS];                   /* what the tile asks for */
@@ -62,7 +63,7 @@ static void call_tile(Con *c, int rows, bool packed_b, Lv a, Lv b, Lv t, const P
         by.a_row = by.a_k = 0; /* the tile knows */
     }
     by.c_apart = at->pitch != NULL;
-    Lv fn = con_tile(c->ir, p, rows, by);
+    Lv fn = con_tile(c->ir, p, rows, at->vectors > 0 ? at->vectors : p->nv, by);
     Lv arg[7 + 3 * MAX_ASKS] = {a, b, t, con_steps_of(c, at->kn), at->resume};
     int n = 5;
     if (p->direct || p->window.is)
@@ -196,34 +197,49 @@ static void emit_stored(Con *c, Lv row_panel, Lv col_panel, Lv b, bool packed_b,
         ir_end_if(ir, &f);
 }
 
+/* Where its sums are stored; of fewer vectors than nv, where `vectors` says so. */
+static void emit_straight(Con *c, Lv row_panel, Lv col_panel, Lv b, bool packed_b, const Place *at,
+                          int vectors)
+{
+    Ir *ir = c->ir;
+    const ConPlan *p = c->p;
+    Place here = *at;
+    Lv rows, cols, row0 = con_row_of(c, row_panel, &rows), col0 = con_col_of(c, col_panel, &cols);
+    int64_t pitch;
+    Lv to = con_straight_at(c, row0, col0, &pitch);
+    here.pitch = ir_int(ir, pitch);
+    here.vectors = vectors;
+    sum_tile(c, packed_b, row_panel, col_panel, rows_at(c, row_panel, row0, at), b, to, &here);
+    if (p->k->con.all != 0) {
+        IrIf done = ir_if(ir, at->last);
+        con_all(c, to, row0, rows, col0, vectors > 0 ? vectors : p->nv, pitch);
+        ir_end_if(ir, &done);
+    }
+}
+
 static void emit_tile(Con *c, Lv row_panel, Lv col_panel, Lv b, bool packed_b, const Place *at)
 {
     Ir *ir = c->ir;
     const ConPlan *p = c->p;
-    bool all = con_all_straight(p);
+    int narrow = con_narrow(p);
     if (!p->straight) {
         emit_stored(c, row_panel, col_panel, b, packed_b, at);
         return;
     }
-    Place here = *at;
-    Lv rows, cols, row0 = con_row_of(c, row_panel, &rows), col0 = con_col_of(c, col_panel, &cols);
-    IrIf f = {NULL, NULL};
-    if (!all)
-        f = ir_if(ir, equal(c, cols, ir_int(ir, p->nr)));
-    int64_t pitch;
-    Lv to = con_straight_at(c, row0, col0, &pitch);
-    here.pitch = ir_int(ir, pitch);
-    sum_tile(c, packed_b, row_panel, col_panel, rows_at(c, row_panel, row0, at), b, to, &here);
-    if (p->k->con.all != 0) {
-        IrIf done = ir_if(ir, at->last);
-        con_all(c, to, row0, rows, col0, pitch);
-        ir_end_if(ir, &done);
+    if (p->n_cols % p->nr == 0 && p->col_reach == K_ALL) {
+        emit_straight(c, row_panel, col_panel, b, packed_b, at, 0);
+        return;
     }
-    if (!all) {
-        ir_else(ir, &f);
+    Lv cols;
+    con_col_of(c, col_panel, &cols);
+    IrIf f = ir_if(ir, equal(c, cols, ir_int(ir, p->nr)));
+    emit_straight(c, row_panel, col_panel, b, packed_b, at, 0);
+    ir_else(ir, &f);
+    if (narrow > 0)
+        emit_straight(c, row_panel, col_panel, b, packed_b, at, narrow);
+    else
         emit_stored(c, row_panel, col_panel, b, packed_b, at);
-        ir_end_if(ir, &f);
-    }
+    ir_end_if(ir, &f);
 }
 
 /* ---- blocks ------------------------------------------------------------------------ */
@@ -330,7 +346,7 @@ static void column_panel(Con *c, Range rows, Lv panel, const Place *at)
         rows_of_tiles(c, rows, panel, base, false, &staged);
         return;
     }
-    bool both = p->cols.in_place && p->n_cols % p->nr != 0;
+    bool both = p->cols.in_place && p->n_cols % p->nr != 0 && con_narrow(p) == 0;
     IrIf f = {NULL, NULL};
     if (both)
         f = ir_if(ir, equal(c, cols, ir_int(ir, p->nr)));
