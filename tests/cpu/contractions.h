@@ -68,6 +68,8 @@ static inline void add_many_rows(Arena *arena, Kernels *s)
         {1, 700, 96, 300, EPILOGUE, 0},
         {1, 900, 90, 150, 0, 0},
         {2, 640, 80, 220, TRANSPOSE_B | PROLOGUE, 0},
+        {1, 500, 500, 10, EPILOGUE, 0},
+        {1, 260, 1030, 9, 0, 0},
         {1, 1500, 64, 96, TRANSPOSE_A, 0},
         {1, 1030, 37, 140, TRANSPOSE_C, 0},
     };

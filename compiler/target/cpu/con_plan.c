@@ -529,18 +529,19 @@ static void consider(ConPlan *best, ConPlan p, bool swap, int nv, bool direct)
 /* ---- blocks ------------------------------------------------------------------------- */
 
 /* Many rows of few columns: a block of few rows meets all columns before the next one, so that rows
- * come from memory once, and what is made of them goes there line by line. */
+ * come from memory once, and what is made of them goes there line by line. Each lane packs all
+ * columns, so that rows are to be worth that. */
 static void cut_rows_first(ConPlan *p)
 {
     enum { MANY_ROWS = 8 };
     int64_t rows = p->n_rows * p->n_k * p->es, out = p->n_rows * p->n_cols * p->es;
     int64_t cols = p->col_panels * p->nr * p->n_k * p->es, l2 = p->mach->l2_bytes;
     bool whole = p->n_k > 0 && p->kc == p->n_k && !p->sums && !p->chains;
-    if (p->window.is || p->direct || p->pairs || p->k->limit.is || !whole ||
-        p->row_panels < MANY_ROWS || p->col_panels < 2 || cols > l2 / 4 ||
-        rows + (p->cols.in_place ? out : 0) <= l2 / 4)
+    bool many = p->row_panels >= MANY_ROWS && p->col_panels > 1 && cols <= l2 / 4;
+    bool far = p->cols.in_place ? rows + out > l2 / 4 : rows > l2 / 2;
+    if (p->window.is || p->direct || p->pairs || p->k->limit.is || !whole || !many || !far)
         return;
-    int64_t panels = p->mach->l1_bytes / 2 / (p->mr * p->n_k * p->es);
+    int64_t panels = p->mach->l1_bytes / 2 / (p->mr * (p->n_k + p->n_cols) * p->es);
     p->mc = at_least_1(panels < p->row_panels ? panels : p->row_panels);
     p->cols_once = !p->cols.in_place;
 }
