@@ -1,4 +1,5 @@
 /* What steps cost: --cost, and gradc doctor --calibrate, which measures it. */
+#include "../target/cuda/gpu.h"
 #include "probe.h"
 
 #include <jansson.h>
@@ -52,6 +53,23 @@ static int read_cost(Cli *c, const char *path)
                : refuse(c, path, arena_printf(a, "a positive number `%s` is missing", missing));
 }
 
+/* The model of a GPU, which need not be here (cuda/gpu.h), as a cost model: its f32 rate, and all
+ * multiprocessors busy. */
+static int take_gpu(Cli *c, const Gpu *g)
+{
+    CostModel *m = NEW(&c->cx->perm, CostModel);
+    if (strcmp(cli_value(c, OPT_TARGET, "cpu"), "cuda") != 0)
+        return usage_error(c, "--cost %s is for --target cuda", g->name);
+    *m = (CostModel){.flops = g->f32,
+                     .work = g->f32 / 2, /* an instruction in the place of an fma */
+                     .bytes = gpu_reached * g->memory,
+                     .call = gpu_launch_ns,
+                     .store = cost_time.store,
+                     .from = arena_printf(&c->cx->perm, "by the model of an %s", g->title)};
+    c->options.cost = m;
+    return EXIT_OK;
+}
+
 int cli_cost(Cli *c)
 {
     const char *cost = cli_value(c, OPT_COST, "time");
@@ -64,6 +82,8 @@ int cli_cost(Cli *c)
     if (cli_has(c, OPT_THREADS) && !runs)
         return usage_error(c, "--threads is for --cost measured: %s runs nothing else",
                            c->command->name);
+    if (gpu_find(cost) != NULL)
+        return take_gpu(c, gpu_find(cost));
     if (strcmp(cost, "time") != 0 && strcmp(cost, "flops") != 0)
         return read_cost(c, cost);
     c->options.cost = strcmp(cost, "flops") == 0 ? &cost_flops : &cost_time;

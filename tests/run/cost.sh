@@ -161,6 +161,18 @@ for bad in 's/"ns": [0-9.]*/"ns": -1/' 's/"ns": [0-9.]*/"ns": 1e400/' 's/"ns": [
     sed "$bad" "$times" >"$scratch/bad.json"
     says 1 "error[E0615]: $scratch/bad.json: " plan $model --cost measured --cost-file "$scratch/bad.json"
 done
+# A GPU that is not here: more bandwidth takes less time, and copies of a plan are copies.
+cost_on() {
+    "$gradc" plan examples/chargpt.model --target cuda --entry step --budget 90% --json --cost "$1" |
+        sed -n 's/^ *"cost_ns": \([0-9]*\),$/\1/p' | head -n 1
+}
+says 0 "times of steps: by the model of an H100 SXM 80 GB" plan examples/chargpt.model \
+    --target cuda --entry step --cost h100
+h100=$(cost_on h100) h200=$(cost_on h200) a100=$(cost_on a100)
+[ "${h200:-0}" -gt 0 ] && [ "$h200" -lt "$h100" ] && [ "$h100" -lt "$a100" ]
+verdict $? "ns of a step on an H200, H100, A100: $h200, $h100, $a100"
+says 2 "--cost h100 is for --target cuda" plan examples/chargpt.model --cost h100
+says 3 "h300: No such file" plan examples/chargpt.model --target cuda --cost h300
 says 3 "cannot write" plan $model --cost measured --threads 1 --cost-file "$scratch/no/where.json"
 
 total
