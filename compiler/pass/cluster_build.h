@@ -51,6 +51,8 @@ void choose_stored(Build *b);
 
 /* gives: c->group, c->group_of. */
 void make_groups(Build *b);
+/* Does group `from` need what group `on` computes? */
+bool group_depends(Build *b, int from, int on);
 /* What only its own group reads needs no memory: a row's value is known once for the
  * row, an element of it is computed again where another pass over the row wants it. */
 void drop_private(Build *b);

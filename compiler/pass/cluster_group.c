@@ -116,6 +116,12 @@ static bool depends(Build *b, int from, int on)
     return false;
 }
 
+bool group_depends(Build *b, int from, int on)
+{
+    b->stamp_now++;
+    return depends(b, from, on);
+}
+
 /* Merging `r` into group `into` would make a cycle: something else that r reads
  * depends on the group. */
 static bool makes_cycle(Build *b, Ref r, int into)
@@ -243,6 +249,15 @@ static bool covers(const Kernel *k, const KAff *index, int64_t dim)
     return k_aff_range(k, index, &lo, &hi) && lo == 0 && hi == dim - 1;
 }
 
+/* The contraction's group says of r only at its end whether it is true. */
+static bool is_told(const Group *gr, Ref r)
+{
+    for (int i = 0; i < gr->out.n; i++)
+        if (gr->out.at[i].ref == r && gr->out.at[i].all != NONE)
+            return true;
+    return false;
+}
+
 /* May r be computed in the epilogue of a contraction: element by element at the
  * place of the sum? */
 static bool joins_epilogue(Build *b, Ref r, Group *gr, const Trace *t)
@@ -266,7 +281,7 @@ static bool joins_epilogue(Build *b, Ref r, Group *gr, const Trace *t)
         if (!b->c->stored[from] || b->c->group_of[from] < 0 ||
             &b->c->group.at[b->c->group_of[from]] != gr)
             continue;
-        if (q->bounded)
+        if (q->bounded || is_told(gr, from))
             return false;
         if (from != q->ref) /* a view of it; the element itself may be asked for as well */
             continue;
@@ -372,7 +387,7 @@ static Ref all_of(const Build *b, Ref r)
 }
 
 /* What the contraction's group has to say of `all`, it can say where it stores elements: `all` is
- * of its results' shape, and made from elements at the same place. */
+ * of its main node's shape, and made from elements of that node at the same place. */
 static bool can_tell(Build *b, const Group *gr, Ref all)
 {
     const Graph *g = b->g;
@@ -389,7 +404,7 @@ static bool can_tell(Build *b, const Group *gr, Ref all)
         Ref from = memory_of(g, b->c->stored, q->ref);
         bool ours = b->c->stored[from] && b->c->group_of[from] >= 0 &&
                     &b->c->group.at[b->c->group_of[from]] == gr;
-        if (ours && (q->bounded || from != q->ref || !is_row_read(b, trace, q)))
+        if (ours && (q->bounded || q->ref != gr->main || !is_row_read(b, trace, q)))
             return false;
     }
     return trace->trouble == FINE;
@@ -400,11 +415,12 @@ static bool can_tell(Build *b, const Group *gr, Ref all)
 static int find_teller(Build *b, Ref r, Ref all)
 {
     const Clusters *c = b->c;
-    if (!c->caps->tells_all || all == NONE || b->g->outer != NULL || b->assigned[r] ||
+    if (c->caps->tells_from <= 0 || all == NONE || b->g->outer != NULL || b->assigned[r] ||
         b->alone[r] || b->leaf[r].n != 1 || b->weight[all] > (float)c->caps->epilogue_insts)
         return -1;
-    int i = c->group_of[b->leaf[r].at[0]];
-    if (i < 0)
+    Ref of = b->leaf[r].at[0];
+    int i = c->group_of[of];
+    if (i < 0 || type_bytes(type_of(b->g, of)) < c->caps->tells_from)
         return -1;
     const Group *gr = &c->group.at[i];
     bool may = gr->guarded == b->guarded[r] && !comes_too_early(b, r, gr) && can_tell(b, gr, all);

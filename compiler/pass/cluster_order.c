@@ -65,6 +65,35 @@ static void edges_of(Build *b, Edges *es)
     }
 }
 
+/* ---- what rows are added to ------------------------------------------------------ */
+
+static bool only_scalars(const Build *b, const Group *gr);
+
+/* The group of what the scatter adds rows to, or -1. */
+static int base_of(const Build *b, const Group *gr)
+{
+    Ref base = op_of(b->g, gr->anchor) == OP_scatter_add ? arg(b->g, gr->anchor, 0) : NONE;
+    return base != NONE ? b->c->group_of[base] : -1;
+}
+
+/* A number that is made of the base, as whether all of it is finite, is made before rows are added,
+ * which then lie where the base does. */
+static void numbers_first(Build *b, Edges *es)
+{
+    Clusters *c = b->c;
+    int n = es->e.n;
+    for (int i = 0; i < c->group.n; i++) {
+        int from = base_of(b, &c->group.at[i]);
+        for (int j = 0; j < n && from >= 0; j++) {
+            int reader = es->e.at[j].to;
+            bool number = es->e.at[j].from == from && !es->e.at[j].overwrites && reader != i &&
+                          only_scalars(b, &c->group.at[reader]);
+            if (number && !group_depends(b, reader, i))
+                add_edge(b, es, reader, i, false);
+        }
+    }
+}
+
 /* ---- what runs early -------------------------------------------------------------- */
 
 static bool is_scalar(const Build *b, Ref r)
@@ -150,15 +179,6 @@ static int64_t bytes_read(const Build *b, const Group *gr)
     return bytes;
 }
 
-static int count_readers(const Clusters *c, Ref r)
-{
-    int n = 0;
-    for (int i = 0; i < c->group.n; i++)
-        for (int j = 0; j < c->group.at[i].operand.n; j++)
-            n += c->group.at[i].operand.at[j].ref == r && c->group.at[i].operand.at[j].out < 0;
-    return n;
-}
-
 /* By group: all that it computes is what rows are added to by an index, and takes more bytes than
  * what it is made of: it waits for those rows. They are the last part of a table's gradient. */
 static bool *find_late(const Build *b, const Edges *es)
@@ -166,24 +186,19 @@ static bool *find_late(const Build *b, const Edges *es)
     const Clusters *c = b->c;
     int *readers = NEW_ARRAY(c->arena, int, c->group.n);
     bool *late = NEW_ARRAY(c->arena, bool, c->group.n);
-    for (int i = 0; i < es->e.n; i++)
-        readers[es->e.at[i].from] += !es->e.at[i].overwrites;
+    for (int i = 0; i < es->e.n; i++) /* numbers aside: they take no bytes that count */
+        readers[es->e.at[i].from] +=
+            !es->e.at[i].overwrites && !only_scalars(b, &c->group.at[es->e.at[i].to]);
     for (int i = 0; i < c->group.n; i++) {
-        const Group *gr = &c->group.at[i];
-        Ref base = op_of(b->g, gr->anchor) == OP_scatter_add ? arg(b->g, gr->anchor, 0) : NONE;
-        int from = base != NONE ? c->group_of[base] : -1;
-        if (from < 0)
+        int from = base_of(b, &c->group.at[i]), outs = 0;
+        if (from < 0 || readers[from] != 1)
             continue;
-        int outs = 0, others = readers[from]; /* but for a truth about all of it */
-        for (int j = 0; j < c->group.at[from].out.n; j++) {
-            const GroupOut *o = &c->group.at[from].out.at[j];
-            outs += o->all == NONE;
-            others -= o->all != NONE ? count_readers(c, o->ref) : 0;
-        }
-        if (outs != 1 || others != 1)
-            continue;
-        late[from] = c->group.at[from].kind == GROUP_CONTRACT &&
-                     type_bytes(type_of(b->g, base)) > bytes_read(b, &c->group.at[from]);
+        const Group *gr = &c->group.at[from];
+        for (int j = 0; j < gr->out.n; j++)
+            outs += gr->out.at[j].all == NONE;
+        Ref base = arg(b->g, c->group.at[i].anchor, 0);
+        late[from] = gr->kind == GROUP_CONTRACT && outs == 1 &&
+                     type_bytes(type_of(b->g, base)) > bytes_read(b, gr);
     }
     return late;
 }
@@ -273,6 +288,7 @@ int order_groups(Build *b)
     Clusters *c = b->c;
     Edges es = {0};
     edges_of(b, &es);
+    numbers_first(b, &es);
     Order o = order_init(b, &es);
     c->order.n = 0;
     for (int guarded = 0; guarded < 2; guarded++) {

@@ -33,6 +33,7 @@ typedef struct TargetOptions {
                             core's caches don't hold. Of the target cpu, as the next one */
     int32_t panel_width; /* columns; 0: what a tile has */
     int64_t set_bytes;   /* Caps.set_bytes; 0: of the target */
+    int64_t tells_from;  /* Caps.tells_from; 0: of the target */
     const char *header_extra; /* C text put before the header's last line, or NULL */
 } TargetOptions;
 

@@ -42,7 +42,7 @@ static void add_random(Cases *c, uint64_t from, int n)
         Kernel *k = kernel_random(&c->arena, seed, RANDOM_ANY);
         while (kernel_random_feeds_twice(k))
             k = kernel_random(&c->arena, seed += 1000000, RANDOM_ANY);
-        k->con.all = 0; /* Caps.tells_all: this target's contractions don't */
+        k->con.all = 0; /* Caps.tells_from: this target's contractions tell nothing */
         add_kernel(&c->arena, &c->kernels, k);
     }
 }

@@ -466,6 +466,7 @@ static bool compiled(Bench *b, const char *text, BudgetAsked budget, Form form, 
     o.target.panels_from = b->seed % 4 != 0;
     o.target.panel_width = width[b->seed % 4];
     o.target.set_bytes = b->seed % 4 == 0 ? 4 : 0; /* half of those with row chunks */
+    o.target.tells_from = b->seed % 4 != 3;
     bool ok = compile(&b->cx, source, &o, &b->out) && b->cx.n_errors == 0;
     if (ok)
         b->loaded = cpu_load(&b->cx, &b->out.object, b->out.program->name);

@@ -539,7 +539,9 @@ static void cut_rows_first(ConPlan *p)
     bool whole = p->n_k > 0 && p->kc == p->n_k && !p->sums && !p->chains;
     bool many = p->row_panels >= MANY_ROWS && p->col_panels > 1 && cols <= l2 / 4;
     bool far = p->cols.in_place ? rows + out > l2 / 4 : rows > l2 / 2;
-    if (p->window.is || p->direct || p->pairs || p->k->limit.is || !whole || !many || !far)
+    bool staged = !p->rows.in_place && p->rows.pack == PACK_STAGE; /* more than a few at a time */
+    if (p->window.is || p->direct || staged || p->pairs || p->k->limit.is || !whole || !many ||
+        !far)
         return;
     int64_t panels = p->mach->l1_bytes / 2 / (p->mr * (p->n_k + p->n_cols) * p->es);
     p->mc = at_least_1(panels < p->row_panels ? panels : p->row_panels);

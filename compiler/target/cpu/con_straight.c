@@ -1,7 +1,8 @@
 /* Where an epilogue does no more than store sums, each row of a tile side by side, whole tiles are
  * summed right there: there is no way by scratch, and between blocks of k the sums rest where they
  * will be. Nothing else reads or writes those elements meanwhile: an output that shares memory
- * shares it with what its own epilogue reads. */
+ * shares it with what its own epilogue reads. What it says of the sums (KContract.all) follows from
+ * them alone, and is said once they are whole. */
 #include "con.h"
 
 static const KAccess *only_store(const ConPlan *p)
@@ -10,7 +11,8 @@ static const KAccess *only_store(const ConPlan *p)
     const KAccess *store = NULL;
     for (Val v = k->con.e_from; v < k->con.e_to; v++) {
         const KInst *i = &k->inst.at[v];
-        if (i->op == KI_SUM || (i->op != KI_STORE && k->con.all != 0))
+        bool told = k->con.all != 0 && i->op != KI_STORE && i->op != KI_LOAD;
+        if (i->op == KI_SUM || told)
             continue;
         if (i->op != KI_STORE || store != NULL || k->inst.at[i->a].op != KI_SUM)
             return NULL;

@@ -218,9 +218,9 @@ Lv con_tile(Ir *ir, const ConPlan *p, int rows, int vectors, ConStrides by)
     const char *cols = p->direct ? "direct" : by.apart ? "apart" : "b";
     const char *name =
         arena_printf(ir->arena, "gradc.tile.%s.%dx%d.a%lld.%lld.%s%lld%s%s%s",
-                     dtype_name(p->pairs ? BF16 : p->type), rows, vectors * p->vl, (long long)by.a_row,
-                     (long long)by.a_k, cols, (long long)by.b_k, by.c_apart ? ".c" : "",
-                     window_name(ir, p, rows), asks_name(ir, p));
+                     dtype_name(p->pairs ? BF16 : p->type), rows, vectors * p->vl,
+                     (long long)by.a_row, (long long)by.a_k, cols, (long long)by.b_k,
+                     by.c_apart ? ".c" : "", window_name(ir, p, rows), asks_name(ir, p));
     Lt arg[7 + 3 * MAX_ASKS] = {ir->ptr, ir->ptr, ir->ptr, ir->i64, ir->i1};
     int args = args_of(p, by), n = 5;
     if (p->direct || p->window.is)

@@ -7,7 +7,8 @@
 #include "units.h"
 
 enum { DEFAULT_THREADS = 8 };
-enum { SET_BYTES = 4096 }; /* one way of a first cache: 32 KiB of 8 ways, 48 of 12, 64 of 16 */
+enum { SET_BYTES = 4096 };     /* one way of a first cache: 32 KiB of 8 ways, 48 of 12, 64 of 16 */
+enum { TELLS_FROM = 1 << 18 }; /* less is read once more in no time */
 
 /* ---- capabilities ----------------------------------------------------------------- */
 
@@ -65,7 +66,7 @@ static const Caps *cpu_caps(Ctx *cx, const TargetOptions *o, Arena *arena)
                 .rests = true,
                 .set_bytes = o->set_bytes > 0 ? o->set_bytes : SET_BYTES,
                 .epilogue_insts = 64,
-                .tells_all = true,
+                .tells_from = o->tells_from > 0 ? o->tells_from : TELLS_FROM,
                 .lane_scratch = lane_scratch,
                 .turn_scratch = turn_scratch,
                 .lanes = kernel_lanes,

@@ -86,6 +86,8 @@ static void mark_cone(const Kernel *k, Val select, bool *only, Arena *arena)
 {
     bool *other = NEW_ARRAY(arena, bool, k->inst.n);
     const KInst *s = inst(k, select);
+    if (k->kind == K_CONTRACT)
+        other[k->con.all] = true;
     if (uses_twice(k, s, s->b))
         return;
     only[s->b] = true;
@@ -120,7 +122,7 @@ void gen_find_careless(const Kernel *k, bool *careless, Arena *arena)
         mark_cone(k, v, only, arena);
         for (Val l = 1; l < v; l++) {
             const KInst *i = inst(k, l);
-            bool given = k->kind == K_CONTRACT && (l == con->a || l == con->b);
+            bool given = k->kind == K_CONTRACT && (l == con->a || l == con->b || l == con->all);
             if (i->op != KI_LOAD || !only[l] || given)
                 continue;
             const KAccess *a = &k->access.at[i->aux];

@@ -1,4 +1,5 @@
 /* Contractions as CUDA C++: panels in shared memory, a part of the tile in each thread. */
+#include <assert.h>
 #include "cuda.h"
 #include "tile.h"
 
@@ -192,6 +193,7 @@ static void emit_epilogue(Emit *e)
     const Tile *t = &e->t;
     Printer *p = e->p;
     const char *index = cu_index_type(p);
+    assert(e->con->all == 0 && "Caps.tells_from");
     cu_line(p, "#pragma unroll");
     cu_open(p, "for (int row = 0; row < %d; row++)", t->each_m);
     cu_line(p, "#pragma unroll");
