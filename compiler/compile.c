@@ -323,8 +323,8 @@ bool compile_program(Ctx *cx, const Options *o, Output *out)
     Caps *caps = NEW(out->arena, Caps);
     *caps = *all;
     caps->bf16_pairs = all->bf16_pairs && p->precision == BF16; /* they flush what is denormal */
-    if (o->budget.kind != BUDGET_NONE) /* what is looked at alone can be dropped sooner; no bit */
-        caps->tells_from = 0;          /* depends on it */
+    if (o->budget.kind != BUDGET_NONE && !o->tells)
+        caps->tells_from = 0; /* what is looked at alone is dropped sooner; no bit depends on it */
     Clusters *c[N_ENTRIES] = {NULL};
     int64_t lane_bytes = 0;
     for (int e = 0; e < N_ENTRIES; e++) {

@@ -349,6 +349,36 @@ static void note_once(Forms *f)
     }
 }
 
+static int64_t largest_peak(const Output *out)
+{
+    int64_t most = 0;
+    for (int e = 0; e < N_ENTRIES; e++)
+        if (out->plan[e] != NULL && out->plan[e]->peak > most)
+            most = out->plan[e]->peak;
+    return most;
+}
+
+/* What would be planned without a budget keeps to it. */
+static bool fits_as_it_is(const Forms *f)
+{
+    Options o = f->o;
+    Output probe = {.arena = f->out->arena};
+    const int n_diags = f->cx->diag.n, n_warnings = f->cx->n_warnings;
+    if (o.budget.kind != BUDGET_BYTES)
+        return false;
+    o.budget = (BudgetAsked){.kind = BUDGET_NONE};
+    o.timer = NULL;
+    o.prove = false;
+    bool planned =
+        compile_graphs(f->cx, f->source, &o, false, &probe) && compile_program(f->cx, &o, &probe);
+    bool fits = planned && largest_peak(&probe) <= f->o.budget.bytes;
+    output_free_graphs(&probe);
+    f->cx->diag.n = n_diags;
+    f->cx->n_warnings = n_warnings;
+    f->cx->n_errors = 0;
+    return fits;
+}
+
 /* The form that is the cheapest as predicted, in `out`. */
 static bool choose_form(Forms *f)
 {
@@ -359,6 +389,7 @@ static bool choose_form(Forms *f)
     bool others = f->out->has_runs || f->out->has_kept || f->out->has_slices || f->split.n > 0;
     f->has_light = f->out->has_light && f->o.budget.kind != BUDGET_NONE;
     f->has_forms = f->out->has_forms = others && f->o.budget.kind != BUDGET_NONE;
+    f->o.tells = fits_as_it_is(f);
     bool fits = compile_program(f->cx, &f->o, f->out);
     bool more = (fits || f->out->budget > 0) && has_to_try(f);
     if ((fits || more) && !time_whole(f))
@@ -384,15 +415,6 @@ static bool plan_as(Forms *f, Form form)
     f->cx->n_warnings = f->n_warnings;
     return compile_graphs(f->cx, f->source, &f->o, false, f->out) &&
            compile_program(f->cx, &f->o, f->out);
-}
-
-static int64_t largest_peak(const Output *out)
-{
-    int64_t most = 0;
-    for (int e = 0; e < N_ENTRIES; e++)
-        if (out->plan[e] != NULL && out->plan[e]->peak > most)
-            most = out->plan[e]->peak;
-    return most;
 }
 
 static void plan_anew(Forms *f)
