@@ -98,13 +98,6 @@ static void clip_value(Updating *u)
     }
 }
 
-static Ref all_finite(Graph *g, Ref x)
-{
-    static const bool axes[MAX_RANK] = {true, true, true, true, true, true, true, true};
-    Ref each = g_unary(g, OP_is_finite, x);
-    return g_reduce_axes(g, OP_all, each, axes, false);
-}
-
 /* loss and gradients are finite; total: the sum of the gradients' squares, if known. */
 static void make_flag(Updating *u, Ref total)
 {
@@ -118,7 +111,7 @@ static void make_flag(Updating *u, Ref total)
         u->finite = g_binary(g, OP_and, u->finite, ok);
     }
     for (int i = 0; i < u->grad.n && guard == GUARD_GRADIENTS && total == NONE; i++) {
-        Ref ok = all_finite(g, u->grad.at[i].ref);
+        Ref ok = g_all_finite(g, u->grad.at[i].ref);
         u->finite = g_binary(g, OP_and, u->finite, ok);
     }
     graph_root(g, ROOT_FINITE, "finite", u->finite, -1, -1);

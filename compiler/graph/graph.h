@@ -252,6 +252,7 @@ Ref g_window(Graph *g, Ref x, int axis, int64_t size, int64_t stride, int64_t di
 Ref g_reduce(Graph *g, OpId op, Ref x, int axis, bool keep); /* sum prod max min all; one axis */
 Ref g_reduce_axes(Graph *g, OpId op, Ref x, const bool *axes, bool keep);
 Ref g_sum_all(Graph *g, Ref x);
+Ref g_all_finite(Graph *g, Ref x);            /* one bool, of floats */
 Ref g_sum_to(Graph *g, Ref x, const Type *t); /* the transpose of broadcasting */
 Ref g_argmax(Graph *g, Ref x, int axis);      /* i32; the first of equals */
 

@@ -250,10 +250,16 @@ Ref g_reduce_axes(Graph *g, OpId op, Ref x, const bool *axes, bool keep)
     return narrow_again(g, x, narrow);
 }
 
+static const bool all_axes[MAX_RANK] = {true, true, true, true, true, true, true, true};
+
 Ref g_sum_all(Graph *g, Ref x)
 {
-    const bool all[MAX_RANK] = {true, true, true, true, true, true, true, true};
-    return g_reduce_axes(g, OP_sum, x, all, false);
+    return g_reduce_axes(g, OP_sum, x, all_axes, false);
+}
+
+Ref g_all_finite(Graph *g, Ref x)
+{
+    return g_reduce_axes(g, OP_all, g_unary(g, OP_is_finite, x), all_axes, false);
 }
 
 Ref g_sum_to(Graph *g, Ref x, const Type *t)

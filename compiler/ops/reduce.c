@@ -177,12 +177,6 @@ static Val all_elem(Elem *e, Ref n, const KAff *idx)
     return reduce(e, n, KI_AND, idx);
 }
 
-static Ref all_finite(Graph *g, Ref x)
-{
-    static const bool axes[MAX_RANK] = {true, true, true, true, true, true, true, true};
-    return g_reduce_axes(g, OP_all, g_unary(g, OP_is_finite, x), axes, false);
-}
-
 /* Rows that nothing is added to are those of the base, and what is not finite stays so, whatever is
  * added: of the sum, few rows need to be looked at. The gradient of a table of embeddings, of which
  * a batch reads few rows, is of such a kind. */
@@ -199,8 +193,8 @@ static Ref all_simple(Graph *g, Ref n)
     Ref index = arg(g, sum, 1), update = arg(g, sum, 2);
     if (2 * type_elems(type_of(g, update)) > type_elems(type_of(g, sum)))
         return single_simple(g, n);
-    Ref base = all_finite(g, arg(g, sum, 0));
-    return g_binary(g, OP_and, base, all_finite(g, g_gather(g, sum, index)));
+    Ref base = g_all_finite(g, arg(g, sum, 0));
+    return g_binary(g, OP_and, base, g_all_finite(g, g_gather(g, sum, index)));
 }
 
 const Op op_all = {

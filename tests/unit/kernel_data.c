@@ -71,6 +71,16 @@ void kernel_random_data(const Kernel *k, uint64_t seed, RandomStyle style, Arena
     }
 }
 
+bool kernel_random_feeds_twice(const Kernel *k)
+{
+    for (int i = 1; i < k->inst.n; i++)
+        for (int j = 1; j < i; j++)
+            if (k->inst.at[i].op == KI_INTO && k->inst.at[j].op == KI_INTO &&
+                k->inst.at[i].a == k->inst.at[j].a && k->inst.at[i].dtype <= F64)
+                return true;
+    return false;
+}
+
 void kernel_random_set_all(const Kernel *k, const KMem *exact)
 {
     if (k->kind == K_CONTRACT && k->con.all != 0)

@@ -793,13 +793,3 @@ Suite *suite_kernel_random(void)
     suite_add_tcase(s, t);
     return s;
 }
-
-bool kernel_random_feeds_twice(const Kernel *k)
-{
-    for (int i = 1; i < k->inst.n; i++)
-        for (int j = 1; j < i; j++)
-            if (k->inst.at[i].op == KI_INTO && k->inst.at[j].op == KI_INTO &&
-                k->inst.at[i].a == k->inst.at[j].a && k->inst.at[i].dtype <= F64)
-                return true;
-    return false;
-}
