@@ -4,6 +4,7 @@
 
 #include <sched.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "../target/cache.h"
@@ -37,6 +38,14 @@ static const char *folder(Arena *a)
 const char *cli_cache(const Cli *c)
 {
     return cli_has(c, OPT_NO_CACHE) ? NULL : folder(&c->cx->perm);
+}
+
+void say_cache(const Cli *c)
+{
+    const char *path = c->options.target.cache;
+    int error = path != NULL ? cache_denied(path) : 0;
+    if (error != 0 && !cli_has(c, OPT_QUIET))
+        remark("kernels are not kept for the next time: %s: %s", path, strerror(error));
 }
 
 void print_cache(const Cli *c)

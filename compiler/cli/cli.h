@@ -84,6 +84,8 @@ int cli_jobs(Cli *c, int32_t *jobs);
 int usable_cores(void);
 /* The folder of the cache; NULL: there is none, or --no-cache. */
 const char *cli_cache(const Cli *c);
+/* A remark, where that can't be written. */
+void say_cache(const Cli *c);
 /* doctor: where the cache is, and what is in it; with --clear-cache, what was. */
 void print_cache(const Cli *c);
 

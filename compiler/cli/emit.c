@@ -413,6 +413,7 @@ int command_build(Cli *c)
         status = read_source(c, c->operand.at[0], &source);
     if (status != EXIT_OK)
         return status;
+    say_cache(c);
     Files *f = files_open(&arena);
     status = build_one(c, source, false, &out, f);
     if (status == EXIT_OK && wants_both(c))

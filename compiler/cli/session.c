@@ -132,6 +132,7 @@ int session_start(const Cli *c, Session *s, int64_t threads)
 /* Compiles s->source, and makes a handle. */
 static int open_compiled(Cli *c, Session *s, int64_t threads)
 {
+    say_cache(c);
     int status = compile_session(c, s);
     return status == EXIT_OK ? session_start(c, s, threads) : status;
 }

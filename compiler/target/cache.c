@@ -69,6 +69,14 @@ void cache_close(Cache *c)
     c->folder = -1;
 }
 
+int cache_denied(const char *path)
+{
+    Cache c = cache_open(path);
+    int error = c.folder < 0 || faccessat(c.folder, ".", W_OK | X_OK, AT_EACCESS) != 0 ? errno : 0;
+    cache_close(&c);
+    return error;
+}
+
 /* ---- one file ---------------------------------------------------------------------------- */
 
 static void file_name(const unsigned char *key, char name[NAME_BYTES + 1])

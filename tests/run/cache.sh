@@ -20,15 +20,17 @@ of() {
 }
 
 # builds WHAT all|some|none [OPTION...]: digits again; the same bytes, with so many of the parts from
-# the cache.
+# the cache. What is said is $remark, which is a cache's that can't be written.
+remark=
 builds() {
     what=$1 from=$2
     shift 2
     rm -f d.o d.h
     "$gradc" build --json "$model" -o d.o "$@" >told 2>said
     verdict $? "$what: $(cat said)"
-    cmp d.o want/d.o && cmp d.h want/d.h && ! grep -q . said
-    verdict $? "$what: other bytes, or something was said: $(cat said)"
+    cmp d.o want/d.o && cmp d.h want/d.h &&
+        if [ -n "$remark" ]; then grep -q "$remark" said; else ! grep -q . said; fi
+    verdict $? "$what: other bytes, or not \`$remark\` was said: $(cat said)"
     case $from in
     all) [ "$(of cached)" -eq "$(of parts)" ] ;;
     none) [ "$(of cached)" -eq 0 ] ;;
@@ -119,14 +121,19 @@ rm -rf cache
 
 # Where there can be none.
 : >file
+remark="kernels are not kept for the next time: "
 for place in file file/below /proc/none; do
     GRADC_CACHE=$place builds "a cache at $place" none
 done
+check "--quiet says nothing of it" [ -z "$(GRADC_CACHE=file "$gradc" build -q "$model" -o x.o 2>&1)" ]
+remark=
 GRADC_CACHE='' builds "GRADC_CACHE is empty" none
 check "still no cache" [ ! -e cache ]
 if [ "$(id -u)" -ne 0 ]; then
     mkdir cache && chmod 555 cache
+    remark="kernels are not kept for the next time: cache: Permission denied"
     builds "a folder that is read-only" none
+    remark=
     chmod 755 cache && rmdir cache
 else
     skip "a folder that is read-only: root writes everywhere"
