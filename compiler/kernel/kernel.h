@@ -276,7 +276,7 @@ Kernel *kernel_join(Arena *arena, Kernel *k);
 /* A kernel in which no nest of loops sums up elements that the nest before it does, too, unless it
  * needs what that gives: one walk has both sums; k itself where there is none (walk.c). */
 Kernel *kernel_share_walks(Arena *arena, Kernel *k);
-/* A kernel in which what a RED loop computes by a transcendental function, and two or more loops
+/* A kernel in which what a RED loop computes by a transcendental function, and one or more loops
  * over the same elements behind it, too, rests in an output that the last of them, a PAR loop,
  * stores to; k itself where there is none (rest.c). */
 Kernel *kernel_rest(Arena *arena, Kernel *k);

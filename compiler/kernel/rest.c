@@ -1,11 +1,11 @@
-/* What several loops over a row compute of the same elements, as e^(x - max) of a softmax and of
- * its reverse, is computed by the first one and rests in an output until the last one, which stores
- * what it makes of it there. */
+/* What two or more loops over a row compute of the same elements, as e^(x - max) of a softmax and
+ * of its reverse, is computed by the first one and rests in an output until the last one, which
+ * stores what it makes of it there. */
 #include "same_loop.h"
 
 #include <string.h>
 
-enum { FEWEST = 2, MOST_ELEMS = 1 << 14 }; /* loops that read it; elements of a row in the caches */
+enum { MOST_ELEMS = 1 << 14 }; /* of a row in the caches */
 
 typedef struct Rest {
     const Kernel *k;
@@ -167,7 +167,7 @@ static Kernel *rest_of(Arena *arena, Arena *scratch, Kernel *k, Val red)
         r.read = NEW_ARRAY(scratch, Val, k->inst.n);
         r.n_reads = 0;
         find_reads(&r, scratch);
-        Val store = r.n_reads >= FEWEST && k->inst.at[r.last].op == KI_PAR ? find_place(&r) : 0;
+        Val store = r.n_reads > 0 && k->inst.at[r.last].op == KI_PAR ? find_place(&r) : 0;
         if (store != 0)
             return let_rest(arena, scratch, &r, store);
     }

@@ -28,7 +28,7 @@ static const struct {
 } cases[] = {
     {2, "a softmax and its reverse", ROWS(SUM DOT ALL("store b1[20*i + m], %24"))},
     {2, "where the place is another", ROWS(SUM DOT ALL("store b1[8*m + i], %24"))},
-    {0, "one other loop",
+    {1, "one other loop",
      ROWS(SUM "par m < 20 { %21: f32 = load b0[20*i + m] %22: f32 = exp %21 "
               "%23: f32 = mul %22, %4 store b1[20*i + m], %23 }")},
     {0, "no elements of its own", ROWS(SUM DOT ALL("store b1[20*i + m] if 0 <= m < 19, %24"))},
