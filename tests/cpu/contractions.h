@@ -103,6 +103,33 @@ static inline void add_telling(Arena *arena, Kernels *s)
     add_kernel(arena, s, make_matmul(arena, F64, &(Matmul){1, 50, 40, 30, TELLS_FALSE, 0}));
 }
 
+/* Products that are added to what is there, or of which there are some rows or columns: tiles that
+ * are whole and others, in one block of k or several. */
+static inline void add_adding(Arena *arena, Kernels *s)
+{
+    static const Matmul of[] = {
+        {1, 131, 64, 64, TRANSPOSE_A, 0},
+        {1, 61, 80, 40, TRANSPOSE_A, 0},
+        {1, 61, 84, 40, 0, 0},
+        {1, 530, 96, 1200, 0, 0},
+        {1, 40, 64, 700, 0, 100},
+        {1, 700, 70, 300, TRANSPOSE_B, 0},
+        {1, 90, 50, 20, TRANSPOSE_C, 0},
+        {1, 64, 500, 64, TRANSPOSE_B, 0},
+        {1, 1, 300, 40, 0, 0},
+        {1, 20, 30, 0, 0, 0},
+    };
+    static const int forms[] = {ADDS, LIMITED_M, LIMITED_N, ADDS | LIMITED_M, ADDS | LIMITED_N};
+    for (size_t i = 0; i < sizeof of / sizeof *of; i++)
+        for (size_t f = 0; f < sizeof forms / sizeof *forms; f++) {
+            Matmul x = of[i];
+            x.form |= forms[f];
+            add_kernel(arena, s, make_matmul(arena, F32, &x));
+        }
+    add_kernel(arena, s, make_matmul(arena, F32, &(Matmul){3, 33, 70, 50, ADDS, 0}));
+    add_kernel(arena, s, make_matmul(arena, F64, &(Matmul){1, 131, 64, 64, TRANSPOSE_A | ADDS, 0}));
+}
+
 /* Operands larger than half of a second cache, whichever way they lie: tiles ask for what is packed
  * next, in one block of k or several, up to the edges. */
 static inline void add_streams(Arena *arena, Kernels *s)

@@ -21,6 +21,9 @@ enum {
     TRANSPOSE_C = 16,
     TELLS_TRUE = 32,  /* says whether all sums are smaller than 1e3, */
     TELLS_FALSE = 64, /* or than a number that some are not */
+    ADDS = 128,       /* to what has been stored */
+    LIMITED_M = 256,  /* about two of three rows; ... */
+    LIMITED_N = 512,
 };
 
 typedef struct Matmul {
@@ -35,7 +38,7 @@ static inline Kernel *make_matmul(Arena *arena, DType t, const Matmul *shape)
     int64_t batch = shape->batch, m = shape->m, n = shape->n, kk = shape->k, leaf = shape->leaf;
     int form = shape->form;
     Kernel *k = kernel_new(arena, K_CONTRACT, "matmul");
-    int out = k_buf(k, t, batch * m * n, (form & EPILOGUE) != 0 ? K_INOUT : K_OUT);
+    int out = k_buf(k, t, batch * m * n, (form & (EPILOGUE | ADDS)) != 0 ? K_INOUT : K_OUT);
     int a = k_buf(k, t, batch * m * kk, K_IN), b = k_buf(k, t, batch * kk * n, K_IN);
     int bias = k_buf(k, t, n, K_IN);
     Val z = k_dim(k, K_B, batch), i = k_dim(k, K_M, m), j = k_dim(k, K_N, n);
@@ -61,7 +64,15 @@ static inline Kernel *make_matmul(Arena *arena, DType t, const Matmul *shape)
         sum = k_binary(k, KI_ADD, sum, k_load(k, bias, k_aff_val(j, 1)));
         sum = k_fma(k, sum, k_const(k, t, -0.01), k_load(k, out, to));
     }
+    if ((form & ADDS) != 0)
+        sum = k_binary(k, KI_ADD, sum, k_load(k, out, to));
     k_store(k, out, to, sum);
+    if ((form & (LIMITED_M | LIMITED_N)) != 0) {
+        bool rows = (form & LIMITED_M) != 0;
+        int64_t all = rows ? m : n;
+        k->limit = (KLimit){true, k_buf(k, I32, 1, K_IN), 0, all * 2 / 3, all};
+        k_reach(k, rows ? i : j, K_LIMITED);
+    }
     if ((form & (TELLS_TRUE | TELLS_FALSE)) != 0) {
         Val size = k_unary(k, KI_ABS, k->con.e_from);
         DType chain = (DType)k->inst.at[size].dtype;

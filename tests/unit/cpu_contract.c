@@ -52,6 +52,16 @@ START_TEST(telling)
 }
 END_TEST
 
+START_TEST(adding)
+{
+    check_all("native", add_adding);
+#if defined(__x86_64__)
+    if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"))
+        check_all("x86-64-v3", add_adding);
+#endif
+}
+END_TEST
+
 START_TEST(streams)
 {
     check_all("native", add_streams);
@@ -206,6 +216,7 @@ Suite *suite_cpu_contract(void)
     tcase_add_test(t, blocked);
     tcase_add_test(t, many_rows);
     tcase_add_test(t, telling);
+    tcase_add_test(t, adding);
     tcase_add_test(t, streams);
     tcase_add_test(t, panels);
     tcase_add_test(t, convolutions);

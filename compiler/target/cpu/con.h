@@ -176,6 +176,7 @@ typedef struct ConPlan {
     bool ahead;        /* what the epilogue reads and writes is asked for before each tile */
     bool turned;       /* the epilogue's lanes lie along the tile's rows */
     bool straight;     /* whole tiles are summed where they are stored (con_straight.c) */
+    bool plus;         /* ... and what the epilogue reads is added to them */
     bool sums, chains; /* per-tile storage of sums of leaves; of unfinished chains */
     int64_t a_at, b_at, t_at, s_at, turn_at, scratch; /* offsets in lane scratch */
     int64_t n_units;
@@ -287,13 +288,15 @@ Lv con_table(Con *c, Lv *at, int64_t n); /* a constant of i32s */
  * c[rows][nr] (+)= a * b; k counts steps. Of a direct plan b has the addresses of the nv
  * vectors, and a last argument, ptr, has the distance of each k from there; of a window's plan it
  * has the distance of each k from a. */
-/* ... One whose rows lie apart in c has one more, i64: bytes from one to the next. */
+/* ... One whose rows lie apart in c has one more, i64: bytes from one to the next; one that adds
+ * has two more, ptr, i64: the same of what is added to c at the end. */
 /* ... What it asks for are three more each, ptr, i64, i64: a ConStream. */
 typedef struct ConStrides {
     int64_t a_row, a_k, b_k; /* bytes; a_k, b_k: of a step */
     bool apart;              /* pairs: columns lie a line for each k, so b_k / 2 from each other */
-    bool c_apart;            /* rows of c, by an argument */
+    bool c_apart, plus;      /* rows of c, by an argument; what is added to them */
 } ConStrides;
+enum { CON_TILE_ARGS = 9 + 3 * MAX_ASKS }; /* at most */
 Lv con_tile(Ir *ir, const ConPlan *p, int rows, int vectors, ConStrides by);
 /* con_stream.c: lines at `at`, `gap` bytes from each other; the next ones are `step` bytes on. */
 typedef struct ConStream {
@@ -360,12 +363,16 @@ void con_epilogue(Con *c, Lv tile, Lv row0, Lv rows, Lv col0, Lv cols);
 void con_all(Con *c, Lv tile, Lv row0, Lv rows, Lv col0, int vectors, int64_t pitch);
 
 /* con_straight.c: whether an epilogue only stores sums; in the plan, before blocks are cut; where a
- * tile is stored, bytes from one of its rows to the next. */
+ * tile is stored, and, if plan.plus, what is added to it. */
 bool con_stores_sums(const ConPlan *p);
 void con_straight_plan(ConPlan *p);
 bool con_all_straight(const ConPlan *p); /* no tile is ever in scratch */
 int con_narrow(const ConPlan *p);        /* vectors of the last panel of columns, or 0: all nv */
-Lv con_straight_at(Con *c, Lv row0, Lv col0, int64_t *pitch);
+typedef struct Lines {                   /* of a tile: the first one, bytes from one to the next */
+    Lv at;
+    int64_t pitch;
+} Lines;
+Lines con_straight_at(Con *c, Lv row0, Lv col0, Lines *plus);
 /* con_out_ask.c: what an epilogue meets of far memory, in the plan; where tile row0, col0 does. */
 void con_out_plan(ConPlan *p);
 ConStream con_stream_out(Con *c, int i, Lv row0, Lv col0);

@@ -37,7 +37,7 @@ void con_out_plan(ConPlan *p)
         const KBuf *b = &k->buf.at[a->buf];
         int bytes = dtype_bytes(b->dtype);
         if (!side_by_side(p, a) || stride_of(p, a) == 0 ||
-            b->elems * bytes <= p->mach->l2_bytes / 2)
+            b->elems * bytes <= p->mach->l2_bytes / 4)
             continue;
         int64_t line = (p->turned ? p->mr : p->nr) * bytes;
         p->ask[ASK_OUT + n] = (Ask){(int)((line + LINE - 1) / LINE), (int)times, CACHE_1, store};

@@ -1,24 +1,44 @@
-/* Where an epilogue does no more than store sums, each row of a tile side by side, whole tiles are
- * summed right there: there is no way by scratch, and between blocks of k the sums rest where they
- * will be. Nothing else reads or writes those elements meanwhile: an output that shares memory
- * shares it with what its own epilogue reads. What it says of the sums (KContract.all) follows from
- * them alone, and is said once they are whole. */
+/* Where an epilogue does no more than store sums, or sums and what it reads beside them, each row
+ * of a tile side by side, whole tiles are summed right there: there is no way by scratch, and
+ * between blocks of k the sums rest where they will be. Nothing else reads or writes those elements
+ * meanwhile: an output that shares memory shares it with what its own epilogue reads, element by
+ * element, and what is added has to be one block's. What it says of the sums (KContract.all)
+ * follows from them alone, and is said once they are whole. */
 #include "con.h"
 
-static const KAccess *only_store(const ConPlan *p)
+typedef struct Stored {
+    const KAccess *to, *plus; /* NULL: nothing is added; to NULL: the epilogue does more */
+} Stored;
+
+static bool adds_to_sum(const Kernel *k, const KInst *add, Val load)
+{
+    Val other = add->a == load ? add->b : add->a;
+    return load != 0 && (add->a == load || add->b == load) && k->inst.at[other].op == KI_SUM;
+}
+
+static Stored stored_of(const ConPlan *p)
 {
     const Kernel *k = p->k;
-    const KAccess *store = NULL;
+    Stored s = {NULL, NULL};
+    Val load = 0, sum = 0; /* what is loaded; the sum of both */
     for (Val v = k->con.e_from; v < k->con.e_to; v++) {
         const KInst *i = &k->inst.at[v];
         bool told = k->con.all != 0 && i->op != KI_STORE && i->op != KI_LOAD;
         if (i->op == KI_SUM || told)
             continue;
-        if (i->op != KI_STORE || store != NULL || k->inst.at[i->a].op != KI_SUM)
-            return NULL;
-        store = &k->access.at[i->aux];
+        if (i->op == KI_LOAD && k->con.all == 0 && load == 0) {
+            load = v;
+            s.plus = &k->access.at[i->aux];
+        } else if (i->op == KI_ADD && sum == 0 && adds_to_sum(k, i, load)) {
+            sum = v;
+        } else if (i->op == KI_STORE && s.to == NULL &&
+                   (load != 0 ? i->a == sum : k->inst.at[i->a].op == KI_SUM)) {
+            s.to = &k->access.at[i->aux];
+        } else {
+            return (Stored){NULL, NULL};
+        }
     }
-    return store;
+    return s;
 }
 
 /* Its place is known before the sum. */
@@ -30,53 +50,67 @@ static bool by_indices(const ConPlan *p, const KAccess *a)
     return a->n_bounds == 0;
 }
 
-static int64_t pitch_of(const ConPlan *p, const KAccess *a)
-{
-    return p->out_rows.lane != 0 ? con_coef(&a->at, p->out_rows.lane) * p->es : 0;
-}
-
 bool con_stores_sums(const ConPlan *p)
 {
-    const KAccess *a = only_store(p);
-    return a != NULL && by_indices(p, a);
+    Stored s = stored_of(p);
+    return s.to != NULL && s.plus == NULL && by_indices(p, s.to);
+}
+
+/* A vector of it is one of a tile's rows. */
+static bool beside(const ConPlan *p, const KAccess *a)
+{
+    return by_indices(p, a) && p->k->buf.at[a->buf].dtype == p->type &&
+           con_coef(&a->at, p->out_cols.lane) == 1;
 }
 
 void con_straight_plan(ConPlan *p)
 {
-    const KAccess *a = only_store(p);
-    bool whole = p->row_reach == K_ALL && p->col_reach != K_ZERO && p->k_reach == K_ALL;
-    bool tiles = !p->direct && !p->window.is && !p->turned && !p->sums && !p->pairs;
-    if (!con_stores_sums(p) || !whole || !tiles || p->n_k == 0)
-        return;
+    Stored s = stored_of(p);
     const Walk *r = &p->out_rows, *c = &p->out_cols;
-    p->straight = p->k->buf.at[a->buf].dtype == p->type && c->lane != 0 &&
-                  (c->run == c->total || c->run == p->nr) && con_coef(&a->at, c->lane) == 1 &&
-                  r->run == r->total && p->n_cols >= p->nr;
+    bool whole = p->row_reach != K_ZERO && p->col_reach != K_ZERO && p->k_reach == K_ALL;
+    bool tiles = !p->direct && !p->window.is && !p->turned && !p->sums && !p->pairs;
+    if (s.to == NULL || !whole || !tiles || p->n_k == 0 || c->lane == 0 || !beside(p, s.to) ||
+        (s.plus != NULL && (p->chains || !beside(p, s.plus))))
+        return;
+    p->straight =
+        (c->run == c->total || c->run == p->nr) && r->run == r->total && p->n_cols >= p->nr;
+    p->plus = p->straight && s.plus != NULL;
 }
 
 int con_narrow(const ConPlan *p)
 {
     int64_t rest = p->n_cols % p->nr;
-    bool narrow = p->straight && p->col_reach == K_ALL && rest > 0 && rest % p->vl == 0;
-    return narrow ? (int)(rest / p->vl) : 0;
+    bool whole = p->col_reach == K_ALL && p->row_reach == K_ALL;
+    return p->straight && whole && rest > 0 && rest % p->vl == 0 ? (int)(rest / p->vl) : 0;
 }
 
 bool con_all_straight(const ConPlan *p)
 {
-    return p->straight && p->col_reach == K_ALL && (p->n_cols % p->nr == 0 || con_narrow(p) > 0);
+    bool whole = p->col_reach == K_ALL && p->row_reach == K_ALL;
+    return p->straight && whole && (p->n_cols % p->nr == 0 || con_narrow(p) > 0);
 }
 
-Lv con_straight_at(Con *c, Lv row0, Lv col0, int64_t *pitch)
+static Lines lines_of(Con *c, const KAccess *a)
 {
     Ir *ir = c->ir;
     const ConPlan *p = c->p;
-    const KAccess *a = only_store(p);
+    int64_t pitch = p->out_rows.lane != 0 ? con_coef(&a->at, p->out_rows.lane) * p->es : 0;
+    Lv first = ir_mul(ir, gen_affine(&c->g, &a->at), p->es);
+    return (Lines){ir_at_byte(ir, c->g.buf[a->buf], first), pitch};
+}
+
+Lines con_straight_at(Con *c, Lv row0, Lv col0, Lines *plus)
+{
+    Ir *ir = c->ir;
+    const ConPlan *p = c->p;
+    Stored s = stored_of(p);
     Lv digit[K_MAX_DIMS];
     gen_scalar(&c->g);
     walk_decode(&p->out_rows, ir, row0, digit);
     walk_set(&p->out_rows, &c->g, digit);
     walk_decode(&p->out_cols, ir, col0, digit);
     walk_set(&p->out_cols, &c->g, digit);
-    *pitch = pitch_of(p, a);
-    return ir_at_byte(ir, c->g.buf[a->buf], ir_mul(ir, gen_affine(&c->g, &a->at), p->es));
+    if (s.plus != NULL)
+        *plus = lines_of(c, s.plus);
+    return lines_of(c, s.to);
 }

@@ -8,10 +8,11 @@ typedef struct Tile {
     const ConPlan *p;
     int rows, nv; /* vectors, of columns */
     ConStrides by;
-    Lt vec, packed; /* of sums; of a panel */
-    Lv a, b, c;     /* direct: b is the table, ... */
-    Lv pitch;       /* of c's rows; NULL: they follow one another */
-    Lv table;       /* of a window */
+    Lt vec, packed;      /* of sums; of a panel */
+    Lv a, b, c;          /* direct: b is the table, ... */
+    Lv pitch;            /* of c's rows; NULL: they follow one another */
+    Lv plus, plus_pitch; /* what is added to c's, or NULL */
+    Lv table;            /* of a window */
     ConStream stream[MAX_ASKS];
     Lv base[16]; /* ... and these are the vectors' addresses */
     Lv acc[MOST_ROWS][MOST_VECTORS];
@@ -182,6 +183,22 @@ static void chain(Tile *t, Lv k)
     end_run(t, &r, n);
 }
 
+/* The sums go where they are stored. */
+static void put_rows(Tile *t)
+{
+    Ir *ir = t->ir;
+    for (int i = 0; i < t->rows; i++)
+        for (int v = 0; v < t->nv; v++) {
+            Lv x = t->acc[i][v];
+            if (t->plus != NULL) {
+                Lv row = ir_at_byte(ir, t->plus, ir_mul(ir, t->plus_pitch, i));
+                Lv at = ir_off(ir, row, (int64_t)v * t->p->vl * t->p->es);
+                x = LLVMBuildFAdd(ir->b, ir_load(ir, t->vec, at, t->p->es), x, "");
+            }
+            ir_store(ir, x, c_at(t, i, v), t->p->es);
+        }
+}
+
 /* Of a window: the distances between the rows. */
 static const char *window_name(Ir *ir, const ConPlan *p, int rows)
 {
@@ -207,7 +224,7 @@ static const char *asks_name(Ir *ir, const ConPlan *p)
 
 static int args_of(const ConPlan *p, ConStrides by)
 {
-    int n = (p->direct || p->window.is ? 6 : 5) + by.c_apart;
+    int n = (p->direct || p->window.is ? 6 : 5) + by.c_apart + (by.plus ? 2 : 0);
     for (int s = 0; s < MAX_ASKS; s++)
         n += p->ask[s].n > 0 ? 3 : 0;
     return n;
@@ -216,17 +233,21 @@ static int args_of(const ConPlan *p, ConStrides by)
 Lv con_tile(Ir *ir, const ConPlan *p, int rows, int vectors, ConStrides by)
 {
     const char *cols = p->direct ? "direct" : by.apart ? "apart" : "b";
-    const char *name =
-        arena_printf(ir->arena, "gradc.tile.%s.%dx%d.a%lld.%lld.%s%lld%s%s%s",
-                     dtype_name(p->pairs ? BF16 : p->type), rows, vectors * p->vl,
-                     (long long)by.a_row, (long long)by.a_k, cols, (long long)by.b_k,
-                     by.c_apart ? ".c" : "", window_name(ir, p, rows), asks_name(ir, p));
-    Lt arg[7 + 3 * MAX_ASKS] = {ir->ptr, ir->ptr, ir->ptr, ir->i64, ir->i1};
+    const char *name = arena_printf(ir->arena, "gradc.tile.%s.%dx%d.a%lld.%lld.%s%lld%s%s%s%s",
+                                    dtype_name(p->pairs ? BF16 : p->type), rows, vectors * p->vl,
+                                    (long long)by.a_row, (long long)by.a_k, cols, (long long)by.b_k,
+                                    by.c_apart ? ".c" : "", by.plus ? ".plus" : "",
+                                    window_name(ir, p, rows), asks_name(ir, p));
+    Lt arg[CON_TILE_ARGS] = {ir->ptr, ir->ptr, ir->ptr, ir->i64, ir->i1};
     int args = args_of(p, by), n = 5;
     if (p->direct || p->window.is)
         arg[n++] = ir->ptr;
     if (by.c_apart)
         arg[n++] = ir->i64;
+    if (by.plus) {
+        arg[n++] = ir->ptr;
+        arg[n++] = ir->i64;
+    }
     for (int first = n; n < args; n++)
         arg[n] = (n - first) % 3 == 0 ? ir->ptr : ir->i64;
     IrShared s;
@@ -246,6 +267,8 @@ Lv con_tile(Ir *ir, const ConPlan *p, int rows, int vectors, ConStrides by)
     t.packed = p->pairs ? ir_vec(ir->i32, p->vl) : t.vec;
     unsigned from = p->direct || p->window.is ? 6 : 5;
     t.pitch = by.c_apart ? LLVMGetParam(fn, from++) : NULL;
+    t.plus = by.plus ? LLVMGetParam(fn, from++) : NULL;
+    t.plus_pitch = by.plus ? LLVMGetParam(fn, from++) : NULL;
     for (int i = 0; i < MAX_ASKS; i++) {
         if (p->ask[i].n == 0)
             continue;
@@ -258,9 +281,7 @@ Lv con_tile(Ir *ir, const ConPlan *p, int rows, int vectors, ConStrides by)
         t.base[v] = ir_load(ir, ir->ptr, ir_off(ir, LLVMGetParam(fn, 1), v * 8), 8);
     load_or_zero(&t, LLVMGetParam(fn, 4));
     chain(&t, LLVMGetParam(fn, 3));
-    for (int i = 0; i < rows; i++)
-        for (int v = 0; v < vectors; v++)
-            ir_store(ir, t.acc[i][v], c_at(&t, i, v), p->es);
+    put_rows(&t);
     LLVMBuildRetVoid(ir->b);
     ir_shared_end(ir, &s);
     return s.made;

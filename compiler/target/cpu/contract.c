@@ -10,6 +10,7 @@ typedef struct Place {
     Lv k0, kn, resume, fold, first_leaf, last; /* i1: resume..last */
     Lv row_from, row_to, col_from, col_to;     /* panels of the blocks */
     Lv pitch;                                  /* of rows of a straight tile, or NULL */
+    Lines plus;                                /* what is added to such a tile, or at is NULL */
     int vectors;                               /* of such a tile: con_narrow(), or 0: nv */
     Lv table;                                  /* of a direct plan: con_stage_direct(); ... */
     Lv base;                                   /* of a window: con_window_base(), _table() */
@@ -63,13 +64,18 @@ static void call_tile(Con *c, int rows, bool packed_b, Lv a, Lv b, Lv t, const P
         by.a_row = by.a_k = 0; /* the tile knows */
     }
     by.c_apart = at->pitch != NULL;
+    by.plus = at->plus.at != NULL;
     Lv fn = con_tile(c->ir, p, rows, at->vectors > 0 ? at->vectors : p->nv, by);
-    Lv arg[7 + 3 * MAX_ASKS] = {a, b, t, con_steps_of(c, at->kn), at->resume};
+    Lv arg[CON_TILE_ARGS] = {a, b, t, con_steps_of(c, at->kn), at->resume};
     int n = 5;
     if (p->direct || p->window.is)
         arg[n++] = at->table;
     if (by.c_apart)
         arg[n++] = at->pitch;
+    if (by.plus) {
+        arg[n++] = at->plus.at;
+        arg[n++] = ir_int(c->ir, at->plus.pitch);
+    }
     for (int i = 0; i < MAX_ASKS; i++) {
         if (p->ask[i].n == 0)
             continue;
@@ -205,16 +211,29 @@ static void emit_straight(Con *c, Lv row_panel, Lv col_panel, Lv b, bool packed_
     const ConPlan *p = c->p;
     Place here = *at;
     Lv rows, cols, row0 = con_row_of(c, row_panel, &rows), col0 = con_col_of(c, col_panel, &cols);
-    int64_t pitch;
-    Lv to = con_straight_at(c, row0, col0, &pitch);
-    here.pitch = ir_int(ir, pitch);
+    Lines to = con_straight_at(c, row0, col0, &here.plus);
+    here.pitch = ir_int(ir, to.pitch);
     here.vectors = vectors;
-    sum_tile(c, packed_b, row_panel, col_panel, rows_at(c, row_panel, row0, at), b, to, &here);
+    sum_tile(c, packed_b, row_panel, col_panel, rows_at(c, row_panel, row0, at), b, to.at, &here);
     if (p->k->con.all != 0) {
         IrIf done = ir_if(ir, at->last);
-        con_all(c, to, row0, rows, col0, vectors > 0 ? vectors : p->nv, pitch);
+        con_all(c, to.at, row0, rows, col0, vectors > 0 ? vectors : p->nv, to.pitch);
         ir_end_if(ir, &done);
     }
+}
+
+/* No row, no column of it lies beyond the last one or the limit. */
+static Lv is_whole(Con *c, Lv row_panel, Lv col_panel)
+{
+    Ir *ir = c->ir;
+    const ConPlan *p = c->p;
+    Lv rows, cols, row0 = con_row_of(c, row_panel, &rows);
+    con_col_of(c, col_panel, &cols);
+    Lv whole = equal(c, cols, ir_int(ir, p->nr));
+    if (p->row_reach != K_LIMITED)
+        return whole;
+    Lv next = con_row_of(c, ir_add(ir, row_panel, ir_int(ir, 1)), &cols);
+    return LLVMBuildAnd(ir->b, whole, equal(c, ir_add(ir, row0, rows), next), "");
 }
 
 static void emit_tile(Con *c, Lv row_panel, Lv col_panel, Lv b, bool packed_b, const Place *at)
@@ -226,13 +245,11 @@ static void emit_tile(Con *c, Lv row_panel, Lv col_panel, Lv b, bool packed_b, c
         emit_stored(c, row_panel, col_panel, b, packed_b, at);
         return;
     }
-    if (p->n_cols % p->nr == 0 && p->col_reach == K_ALL) {
+    if (con_all_straight(p) && narrow == 0) {
         emit_straight(c, row_panel, col_panel, b, packed_b, at, 0);
         return;
     }
-    Lv cols;
-    con_col_of(c, col_panel, &cols);
-    IrIf f = ir_if(ir, equal(c, cols, ir_int(ir, p->nr)));
+    IrIf f = ir_if(ir, is_whole(c, row_panel, col_panel));
     emit_straight(c, row_panel, col_panel, b, packed_b, at, 0);
     ir_else(ir, &f);
     if (narrow > 0)
