@@ -85,6 +85,7 @@ static void build_reset(Build *b)
     b->top = NEW_ARRAY(c->arena, Ref, most_groups);
     b->users = arena_array(c->arena, (size_t)most_groups, sizeof *b->users);
     b->leaf = arena_array(c->arena, (size_t)n, sizeof *b->leaf);
+    b->beside = NEW_ARRAY(c->arena, Ref, n);
     b->update = NEW_ARRAY(c->arena, int32_t, n);
     b->sums = NEW_ARRAY(c->arena, int32_t, n);
     b->trace = arena_array(c->scratch, (size_t)n, sizeof *b->trace);

@@ -258,6 +258,13 @@ static bool is_told(const Group *gr, Ref r)
     return false;
 }
 
+/* Of the same extents. */
+static bool same_dims(const Graph *g, Ref x, Ref y)
+{
+    const Type *s = type_of(g, x), *t = type_of(g, y);
+    return s->rank == t->rank && memcmp(s->dim, t->dim, sizeof *s->dim * (size_t)s->rank) == 0;
+}
+
 /* May r be computed in the epilogue of a contraction: element by element at the
  * place of the sum? */
 static bool joins_epilogue(Build *b, Ref r, Group *gr, const Trace *t)
@@ -270,10 +277,7 @@ static bool joins_epilogue(Build *b, Ref r, Group *gr, const Trace *t)
     if (type_elems(type_of(g, r)) != type_elems(type_of(g, gr->anchor)))
         return false;
     bool alone = gr->out.n == 1 && gr->out.at[0].ref == gr->anchor && gr->main == gr->anchor;
-    if (!alone && !type_same(type_of(g, r), type_of(g, gr->main)) &&
-        !(type_of(g, r)->rank == type_of(g, gr->main)->rank &&
-          memcmp(type_of(g, r)->dim, type_of(g, gr->main)->dim,
-                 sizeof(int64_t) * (size_t)type_of(g, r)->rank) == 0))
+    if (!alone && !same_dims(g, r, gr->main))
         return false;
     for (int i = 0; i < t->request.n; i++) {
         const Request *q = &t->request.at[i];
@@ -313,6 +317,7 @@ static void join(Build *b, Ref r, int32_t slot, int into)
     Group *gr = &c->group.at[into];
     const Graph *g = b->g;
     bool alone = gr->out.n == 1 && gr->out.at[0].ref == gr->anchor && gr->main == gr->anchor;
+    alone = alone && !(b->beside[r] == gr->anchor && same_dims(g, r, gr->anchor));
     if (gr->kind == GROUP_CONTRACT ? alone : is_prefix(type_of(g, gr->main), type_of(g, r)))
         gr->main = r;
     add_out(c, gr, r, slot);
@@ -350,6 +355,16 @@ static bool can_wait(const Build *b, Ref r, int group)
     return b->wide[r] > 1;
 }
 
+/* The contraction beside whose result it is read, if that can compute it in its epilogue; or -1. */
+static int find_beside(Build *b, Ref r, const Trace *t)
+{
+    int i = b->beside[r] != NONE ? b->c->group_of[b->beside[r]] : -1;
+    Group *gr = i >= 0 ? &b->c->group.at[i] : NULL;
+    bool may = gr != NULL && gr->anchor == b->beside[r] && gr->guarded == b->guarded[r] &&
+               joins_epilogue(b, r, gr, t) && !makes_cycle(b, r, i);
+    return may ? i : -1;
+}
+
 /* The latest group that r reads and may join, or -1. */
 static int find_host(Build *b, Ref r)
 {
@@ -371,7 +386,7 @@ static int find_host(Build *b, Ref r)
         if (may && !makes_cycle(b, r, i))
             best = i;
     }
-    return best;
+    return best >= 0 ? best : find_beside(b, r, t);
 }
 
 /* What r tells to be true everywhere, or NONE. */
@@ -391,9 +406,8 @@ static Ref all_of(const Build *b, Ref r)
 static bool can_tell(Build *b, const Group *gr, Ref all)
 {
     const Graph *g = b->g;
-    const Type *t = type_of(g, all), *main = type_of(g, gr->main);
-    if (gr->kind != GROUP_CONTRACT || gr->out.n >= 8 || t->rank != main->rank ||
-        memcmp(t->dim, main->dim, sizeof *t->dim * (size_t)t->rank) != 0 || type_elems(t) <= 1)
+    if (gr->kind != GROUP_CONTRACT || gr->out.n >= 8 || !same_dims(g, all, gr->main) ||
+        type_elems(type_of(g, all)) <= 1)
         return false;
     for (int i = 0; i < gr->out.n; i++)
         if (gr->out.at[i].all != NONE)
@@ -546,6 +560,43 @@ static bool is_copied(const Graph *g, Ref r)
     return ref_is_source(g, r) || op_of(g, r) == OP_pick || optab[op_of(g, r)]->kind == OP_OPAQUE;
 }
 
+static bool is_again(const Graph *g, Ref r)
+{
+    const Origin *o = node(g, r)->origin;
+    return o != NULL && o->memory == MEMORY_AGAIN && optab[op_of(g, r)]->kind == OP_POINTWISE;
+}
+
+/* The contraction of the reverse pass whose result, of its extents, r reads, or that it is beside.
+ */
+static Ref contraction_of(const Build *b, Ref r)
+{
+    const Graph *g = b->g;
+    for (int i = 0; i < b->leaf[r].n; i++) {
+        Ref l = b->leaf[r].at[i];
+        if (op_of(g, l) == OP_contract && l >= g->n_primal && same_dims(g, l, r))
+            return l;
+    }
+    return b->beside[r];
+}
+
+/* What is computed again and then met with a contraction's result, element by element, as is the
+ * activation behind a layer: the epilogue has both in registers, and one way through memory less.
+ */
+static void find_besides(Build *b)
+{
+    const Graph *g = b->g;
+    for (Ref r = (Ref)g->node.n; r-- > g->n_primal;) {
+        if (!b->c->stored[r] || optab[op_of(g, r)]->kind != OP_POINTWISE)
+            continue;
+        Ref con = contraction_of(b, r);
+        for (int i = 0; con != NONE && i < b->leaf[r].n; i++) {
+            Ref l = b->leaf[r].at[i];
+            if (l > con && is_again(g, l) && same_dims(g, l, r))
+                b->beside[l] = con;
+        }
+    }
+}
+
 void make_groups(Build *b)
 {
     const Graph *g = b->g;
@@ -555,10 +606,14 @@ void make_groups(Build *b)
         c->group_of[r] = b->update[r] = b->sums[r] = -1;
     for (Ref r = 1; r < (Ref)g->node.n; r++) {
         bool scan = optab[op_of(g, r)]->kind == OP_SCAN;
+        if (!ref_is_source(g, r) && (c->stored[r] || scan || b->assigned[r]))
+            collect_leaves(b, r, r, seen);
+    }
+    find_besides(b);
+    for (Ref r = 1; r < (Ref)g->node.n; r++) {
+        bool scan = optab[op_of(g, r)]->kind == OP_SCAN;
         if (!c->stored[r] && !scan && !b->assigned[r])
             continue;
-        if (!ref_is_source(g, r))
-            collect_leaves(b, r, r, seen);
         if (op_of(g, r) == OP_pick && c->stored[r]) {
             c->group_of[r] = c->group_of[arg(g, r, 0)];
             add_out(c, &c->group.at[c->group_of[r]], r, -1);

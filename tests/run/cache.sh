@@ -125,7 +125,7 @@ remark="kernels are not kept for the next time: "
 for place in file file/below /proc/none; do
     GRADC_CACHE=$place builds "a cache at $place" none
 done
-check "--quiet says nothing of it" [ -z "$(GRADC_CACHE=file "$gradc" build -q "$model" -o x.o 2>&1)" ]
+check "--quiet says nothing of it" [ -z "$(GRADC_CACHE=./file "$gradc" build -q "$model" -o x.o 2>&1)" ]
 remark=
 GRADC_CACHE='' builds "GRADC_CACHE is empty" none
 check "still no cache" [ ! -e cache ]
