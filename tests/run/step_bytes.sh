@@ -37,4 +37,5 @@ most mobilenetv2-b8-all 18175000
 most mobilenetv2-b1-sparse 1189000
 most mobilenetv2-b8-sparse 9920000
 most rnn-1000 8461000
+most llama 52136000 -D layers=4 -D width=256 -D hidden=688 -D heads=4 -D kv=4 -D vocab=512 -D ctx=256 -D batch=4
 total
