@@ -323,8 +323,11 @@ bool compile_program(Ctx *cx, const Options *o, Output *out)
     Caps *caps = NEW(out->arena, Caps);
     *caps = *all;
     caps->bf16_pairs = all->bf16_pairs && p->precision == BF16; /* they flush what is denormal */
-    if (o->budget.kind != BUDGET_NONE && !o->tells)
-        caps->tells_from = 0; /* what is looked at alone is dropped sooner; no bit depends on it */
+    if (o->budget.kind != BUDGET_NONE && !o->tells) {
+        caps->tells_from =
+            0; /* what has a kernel of its own is dropped sooner; no bit depends on it */
+        caps->joins_again = false;
+    }
     Clusters *c[N_ENTRIES] = {NULL};
     int64_t lane_bytes = 0;
     for (int e = 0; e < N_ENTRIES; e++) {

@@ -69,7 +69,7 @@ typedef struct Options {
     const char *precision; /* f32, bf16 or f16, whatever the model says; NULL: that */
     bool entry[4];         /* by EntryKind: asked for; `grad` for `step` without a `train` */
     BudgetAsked budget;    /* of the whole block */
-    bool tells;            /* with a budget: kernels are those of none (Caps.tells_from) */
+    bool tells;            /* with a budget: kernels are those of none (Caps) */
     bool offload;          /* with a budget: values may be out of the block meanwhile */
     bool allow_split;      /* with a budget: the batch may be taken as micro-batches */
     PlanEffort effort;

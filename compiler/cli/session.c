@@ -132,7 +132,6 @@ int session_start(const Cli *c, Session *s, int64_t threads)
 /* Compiles s->source, and makes a handle. */
 static int open_compiled(Cli *c, Session *s, int64_t threads)
 {
-    say_cache(c);
     int status = compile_session(c, s);
     return status == EXIT_OK ? session_start(c, s, threads) : status;
 }
@@ -150,6 +149,8 @@ int session_open(Cli *c, Session *s, bool wants_grad)
         c->options.entry[ENTRY_EVAL] = true;
     else
         c->options.entry[ENTRY_GRAD] = wants_grad;
+    if (status == EXIT_OK)
+        say_cache(c);
     return status == EXIT_OK ? open_compiled(c, s, threads) : status;
 }
 

@@ -166,6 +166,7 @@ typedef struct Caps {
                         * of multiples; 0: no matter */
     int32_t prologue_insts; /* longest pointwise chain worth fusing into a contraction's operand */
     int32_t epilogue_insts;
+    bool joins_again;    /* what is computed again may join the contraction whose result it meets */
     int64_t tells_from;  /* of so many bytes of results a contraction tells whether all of them are
                           * as they should be: KContract.all; 0: never */
     int64_t few_results; /* fewer of a reduction leave the machine idle: one of several axes is then

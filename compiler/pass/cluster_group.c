@@ -265,6 +265,20 @@ static bool same_dims(const Graph *g, Ref x, Ref y)
     return s->rank == t->rank && memcmp(s->dim, t->dim, sizeof *s->dim * (size_t)s->rank) == 0;
 }
 
+/* Nothing has joined the contraction: who does may read its element anywhere. */
+static bool is_alone(const Group *gr)
+{
+    return gr->out.n == 1 && gr->out.at[0].ref == gr->anchor && gr->main == gr->anchor;
+}
+
+static bool reads_group(const Build *b, Ref r, int group)
+{
+    for (int i = 0; i < b->leaf[r].n; i++)
+        if (b->c->group_of[b->leaf[r].at[i]] == group)
+            return true;
+    return false;
+}
+
 /* May r be computed in the epilogue of a contraction: element by element at the
  * place of the sum? */
 static bool joins_epilogue(Build *b, Ref r, Group *gr, const Trace *t)
@@ -276,7 +290,7 @@ static bool joins_epilogue(Build *b, Ref r, Group *gr, const Trace *t)
         return false;
     if (type_elems(type_of(g, r)) != type_elems(type_of(g, gr->anchor)))
         return false;
-    bool alone = gr->out.n == 1 && gr->out.at[0].ref == gr->anchor && gr->main == gr->anchor;
+    bool alone = is_alone(gr);
     if (!alone && !same_dims(g, r, gr->main))
         return false;
     for (int i = 0; i < t->request.n; i++) {
@@ -304,9 +318,9 @@ static bool joins_epilogue(Build *b, Ref r, Group *gr, const Trace *t)
             }
         if (reach != type_elems(type_of(g, q->ref)))
             return false;
-        if (q->ref != gr->anchor || !alone)
-            if (!is_row_read(b, t, q) && q->ref != gr->anchor)
-                return false;
+        bool anywhere = q->ref == gr->anchor && (alone || gr->main != gr->anchor);
+        if (!anywhere && !is_row_read(b, t, q))
+            return false;
     }
     return true;
 }
@@ -316,9 +330,10 @@ static void join(Build *b, Ref r, int32_t slot, int into)
     Clusters *c = b->c;
     Group *gr = &c->group.at[into];
     const Graph *g = b->g;
-    bool alone = gr->out.n == 1 && gr->out.at[0].ref == gr->anchor && gr->main == gr->anchor;
-    alone = alone && !(b->beside[r] == gr->anchor && same_dims(g, r, gr->anchor));
-    if (gr->kind == GROUP_CONTRACT ? alone : is_prefix(type_of(g, gr->main), type_of(g, r)))
+    /* What is computed beside the sum says nothing of where that is read. */
+    bool leads = gr->kind == GROUP_CONTRACT ? is_alone(gr) && reads_group(b, r, into)
+                                            : is_prefix(type_of(g, gr->main), type_of(g, r));
+    if (leads)
         gr->main = r;
     add_out(c, gr, r, slot);
     c->group_of[r] = into;
@@ -355,13 +370,14 @@ static bool can_wait(const Build *b, Ref r, int group)
     return b->wide[r] > 1;
 }
 
-/* The contraction beside whose result it is read, if that can compute it in its epilogue; or -1. */
+/* The contraction beside whose result it is read, if that can compute it in its epilogue; or -1.
+ * Whether it joins a group that it reads is find_host()'s to say. */
 static int find_beside(Build *b, Ref r, const Trace *t)
 {
     int i = b->beside[r] != NONE ? b->c->group_of[b->beside[r]] : -1;
     Group *gr = i >= 0 ? &b->c->group.at[i] : NULL;
     bool may = gr != NULL && gr->anchor == b->beside[r] && gr->guarded == b->guarded[r] &&
-               joins_epilogue(b, r, gr, t) && !makes_cycle(b, r, i);
+               !reads_group(b, r, i) && joins_epilogue(b, r, gr, t) && !makes_cycle(b, r, i);
     return may ? i : -1;
 }
 
@@ -563,17 +579,47 @@ static bool is_copied(const Graph *g, Ref r)
 static bool is_again(const Graph *g, Ref r)
 {
     const Origin *o = node(g, r)->origin;
-    return o != NULL && o->memory == MEMORY_AGAIN && optab[op_of(g, r)]->kind == OP_POINTWISE;
+    return o != NULL && o->memory == MEMORY_AGAIN;
 }
 
-/* The contraction of the reverse pass whose result, of its extents, r reads, or that it is beside.
- */
-static Ref contraction_of(const Build *b, Ref r)
+/* r reads it element by element, at its own place. */
+static bool reads_in_place(Build *b, Ref r, Ref from)
+{
+    const Trace *t = trace_of(b, r);
+    bool some = false;
+    for (int i = 0; i < t->request.n; i++) {
+        const Request *q = &t->request.at[i];
+        if (memory_of(b->g, b->c->stored, q->ref) != from)
+            continue;
+        if (q->ref != from || !is_row_read(b, t, q))
+            return false;
+        some = true;
+    }
+    return some && t->trouble == FINE;
+}
+
+/* What it is made of lies as it does: where that ends here, it can be written over. */
+static bool goes_along(Build *b, Ref r)
+{
+    const Trace *t = trace_of(b, r);
+    for (int i = 0; i < t->request.n; i++) {
+        const Request *q = &t->request.at[i];
+        if (type_elems(type_of(b->g, q->ref)) >= type_elems(type_of(b->g, r)) &&
+            !is_row_read(b, t, q))
+            return false;
+    }
+    return t->trouble == FINE;
+}
+
+/* The contraction of the reverse pass, computed once, whose result r reads in place; or the one
+ * that it is beside. */
+static Ref contraction_of(Build *b, Ref r)
 {
     const Graph *g = b->g;
     for (int i = 0; i < b->leaf[r].n; i++) {
         Ref l = b->leaf[r].at[i];
-        if (op_of(g, l) == OP_contract && l >= g->n_primal && same_dims(g, l, r))
+        if (op_of(g, l) == OP_contract && l >= g->n_primal && !is_again(g, l) &&
+            same_dims(g, l, r) && reads_in_place(b, r, l))
             return l;
     }
     return b->beside[r];
@@ -581,17 +627,20 @@ static Ref contraction_of(const Build *b, Ref r)
 
 /* What is computed again and then met with a contraction's result, element by element, as is the
  * activation behind a layer: the epilogue has both in registers, and one way through memory less.
- */
-static void find_besides(Build *b)
+ * Readers come first and hand on to what they read. */
+static void mark_besides(Build *b)
 {
     const Graph *g = b->g;
-    for (Ref r = (Ref)g->node.n; r-- > g->n_primal;) {
+    for (Ref r = (Ref)g->node.n; b->c->caps->joins_again && r-- > g->n_primal;) {
         if (!b->c->stored[r] || optab[op_of(g, r)]->kind != OP_POINTWISE)
             continue;
-        Ref con = contraction_of(b, r);
-        for (int i = 0; con != NONE && i < b->leaf[r].n; i++) {
+        Ref con = NONE;
+        for (int i = 0; i < b->leaf[r].n; i++) {
             Ref l = b->leaf[r].at[i];
-            if (l > con && is_again(g, l) && same_dims(g, l, r))
+            if (optab[op_of(g, l)]->kind != OP_POINTWISE || !is_again(g, l) || !same_dims(g, l, r))
+                continue;
+            con = con != NONE ? con : contraction_of(b, r);
+            if (con != NONE && l > con && goes_along(b, l))
                 b->beside[l] = con;
         }
     }
@@ -609,7 +658,7 @@ void make_groups(Build *b)
         if (!ref_is_source(g, r) && (c->stored[r] || scan || b->assigned[r]))
             collect_leaves(b, r, r, seen);
     }
-    find_besides(b);
+    mark_besides(b);
     for (Ref r = 1; r < (Ref)g->node.n; r++) {
         bool scan = optab[op_of(g, r)]->kind == OP_SCAN;
         if (!c->stored[r] && !scan && !b->assigned[r])

@@ -1,6 +1,6 @@
 /* A cache on disk of what has been compiled: one file a part, named by the digest of all that its
  * bytes follow from. It may be damaged, full, shared by several processes, unwritable or not
- * there: then parts are compiled. cache_denied() tells a caller whom to blame. */
+ * there: then parts are compiled. cache_denied() tells why. */
 #ifndef GRADC_TARGET_CACHE_H
 #define GRADC_TARGET_CACHE_H
 
@@ -23,8 +23,7 @@ typedef struct CacheSize {
 /* `path` NULL: none. The folder, and those above it, are made where they lack. */
 Cache cache_open(const char *path);
 void cache_close(Cache *c);
-/* Why cache_open() gives none of this path, or one that nothing can be added to: an errno; else 0.
- */
+/* An errno: why cache_open() gives none of this path, or nothing can be added to it. 0: neither. */
 int cache_denied(const char *path);
 
 /* The part as it was written, in `arena`; NULL: it is not there, or damaged, or of another owner.

@@ -7,7 +7,8 @@
 #include "con.h"
 
 typedef struct Stored {
-    const KAccess *to, *plus; /* NULL: nothing is added; to NULL: the epilogue does more */
+    const KAccess *to;   /* NULL: the epilogue does more */
+    const KAccess *plus; /* what is added; NULL: nothing */
 } Stored;
 
 static bool adds_to_sum(const Kernel *k, const KInst *add, Val load)
@@ -26,7 +27,7 @@ static Stored stored_of(const ConPlan *p)
         bool told = k->con.all != 0 && i->op != KI_STORE && i->op != KI_LOAD;
         if (i->op == KI_SUM || told)
             continue;
-        if (i->op == KI_LOAD && k->con.all == 0 && load == 0) {
+        if (i->op == KI_LOAD && k->con.all == 0 && load == 0 && s.to == NULL) {
             load = v;
             s.plus = &k->access.at[i->aux];
         } else if (i->op == KI_ADD && sum == 0 && adds_to_sum(k, i, load)) {
@@ -77,17 +78,20 @@ void con_straight_plan(ConPlan *p)
     p->plus = p->straight && s.plus != NULL;
 }
 
+static bool reaches_all(const ConPlan *p)
+{
+    return p->col_reach == K_ALL && p->row_reach == K_ALL;
+}
+
 int con_narrow(const ConPlan *p)
 {
     int64_t rest = p->n_cols % p->nr;
-    bool whole = p->col_reach == K_ALL && p->row_reach == K_ALL;
-    return p->straight && whole && rest > 0 && rest % p->vl == 0 ? (int)(rest / p->vl) : 0;
+    return p->straight && reaches_all(p) && rest > 0 && rest % p->vl == 0 ? (int)(rest / p->vl) : 0;
 }
 
 bool con_all_straight(const ConPlan *p)
 {
-    bool whole = p->col_reach == K_ALL && p->row_reach == K_ALL;
-    return p->straight && whole && (p->n_cols % p->nr == 0 || con_narrow(p) > 0);
+    return p->straight && reaches_all(p) && (p->n_cols % p->nr == 0 || con_narrow(p) > 0);
 }
 
 static Lines lines_of(Con *c, const KAccess *a)

@@ -227,12 +227,12 @@ static Lv is_whole(Con *c, Lv row_panel, Lv col_panel)
 {
     Ir *ir = c->ir;
     const ConPlan *p = c->p;
-    Lv rows, cols, row0 = con_row_of(c, row_panel, &rows);
+    Lv none, rows, cols, row0 = con_row_of(c, row_panel, &rows);
     con_col_of(c, col_panel, &cols);
     Lv whole = equal(c, cols, ir_int(ir, p->nr));
     if (p->row_reach != K_LIMITED)
         return whole;
-    Lv next = con_row_of(c, ir_add(ir, row_panel, ir_int(ir, 1)), &cols);
+    Lv next = con_row_of(c, ir_add(ir, row_panel, ir_int(ir, 1)), &none);
     return LLVMBuildAnd(ir->b, whole, equal(c, ir_add(ir, row0, rows), next), "");
 }
 

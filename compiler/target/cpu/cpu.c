@@ -64,6 +64,7 @@ static const Caps *cpu_caps(Ctx *cx, const TargetOptions *o, Arena *arena)
                 .bf16_pairs = m->dots,
                 .prologue_insts = 12,
                 .rests = true,
+                .joins_again = true,
                 .set_bytes = o->set_bytes > 0 ? o->set_bytes : SET_BYTES,
                 .epilogue_insts = 64,
                 .tells_from = o->tells_from > 0 ? o->tells_from : TELLS_FROM,

@@ -29,6 +29,7 @@ static const Caps *cuda_caps(Ctx *cx, const TargetOptions *o, Arena *arena)
     }
     Caps *c = NEW(arena, Caps);
     *c = (Caps){.local_bytes = LOCAL_BYTES,
+                .joins_again = true,
                 .prologue_insts = PROLOGUE_INSTS,
                 .epilogue_insts = EPILOGUE_INSTS,
                 .few_results = FEW_RESULTS,
