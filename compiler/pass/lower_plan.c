@@ -365,6 +365,8 @@ static bool has_turns(const Lowering *lo, const Level *l, const Group *gr)
  * take. */
 static int64_t lane_bytes_of(const Lowering *lo, const Level *l, const PlanStep *s)
 {
+    if (s->group < 0) /* a transfer */
+        return 0;
     const Group *gr = &l->c->group.at[s->group];
     int64_t most = gr->lane_bytes, n = s->apart ? turn_bytes(lo, gr->body) : 0;
     most = n > most ? n : most;

@@ -591,7 +591,10 @@ static void lay_out(ConPlan *p)
     at += stage_at(&p->rows, at);
     at += stage_at(&p->cols, at);
     p->t_at = at;
-    at += tile * (p->chains && !con_all_straight(p) ? tiles : 1);
+    /* Where sums are only stored the room of one tile is not used either, but left: with less
+     * scratch the search for orders of steps ends where budgets are larger. */
+    if (!p->plus || !con_all_straight(p))
+        at += tile * (p->chains && !con_all_straight(p) ? tiles : 1);
     p->s_at = at;
     if (p->sums)
         at += tile * tiles;
