@@ -323,9 +323,9 @@ bool compile_program(Ctx *cx, const Options *o, Output *out)
     Caps *caps = NEW(out->arena, Caps);
     *caps = *all;
     caps->bf16_pairs = all->bf16_pairs && p->precision == BF16; /* they flush what is denormal */
+    /* What has a kernel of its own is dropped sooner; no bit depends on it. */
     if (o->budget.kind != BUDGET_NONE && !o->tells) {
-        caps->tells_from =
-            0; /* what has a kernel of its own is dropped sooner; no bit depends on it */
+        caps->tells_from = 0;
         caps->joins_again = false;
     }
     Clusters *c[N_ENTRIES] = {NULL};

@@ -258,7 +258,7 @@ static bool is_told(const Group *gr, Ref r)
     return false;
 }
 
-/* Of the same extents. */
+/* The same axes; same_shape() lets one have more of extent 1. */
 static bool same_dims(const Graph *g, Ref x, Ref y)
 {
     const Type *s = type_of(g, x), *t = type_of(g, y);
@@ -646,6 +646,11 @@ static void mark_besides(Build *b)
     }
 }
 
+static bool has_group(const Build *b, Ref r)
+{
+    return b->c->stored[r] || b->assigned[r] || optab[op_of(b->g, r)]->kind == OP_SCAN;
+}
+
 void make_groups(Build *b)
 {
     const Graph *g = b->g;
@@ -653,15 +658,13 @@ void make_groups(Build *b)
     int32_t *seen = NEW_ARRAY(c->arena, int32_t, g->node.n);
     for (Ref r = 1; r < (Ref)g->node.n; r++)
         c->group_of[r] = b->update[r] = b->sums[r] = -1;
-    for (Ref r = 1; r < (Ref)g->node.n; r++) {
-        bool scan = optab[op_of(g, r)]->kind == OP_SCAN;
-        if (!ref_is_source(g, r) && (c->stored[r] || scan || b->assigned[r]))
+    for (Ref r = 1; r < (Ref)g->node.n; r++)
+        if (!ref_is_source(g, r) && has_group(b, r))
             collect_leaves(b, r, r, seen);
-    }
     mark_besides(b);
     for (Ref r = 1; r < (Ref)g->node.n; r++) {
         bool scan = optab[op_of(g, r)]->kind == OP_SCAN;
-        if (!c->stored[r] && !scan && !b->assigned[r])
+        if (!has_group(b, r))
             continue;
         if (op_of(g, r) == OP_pick && c->stored[r]) {
             c->group_of[r] = c->group_of[arg(g, r, 0)];

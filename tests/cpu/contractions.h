@@ -78,6 +78,18 @@ static inline void add_many_rows(Arena *arena, Kernels *s)
     add_kernel(arena, s, make_matmul(arena, F64, &(Matmul){1, 350, 50, 200, TRANSPOSE_B, 0}));
 }
 
+/* Each of the products in each of the forms besides its own. */
+static inline void add_forms(Arena *arena, Kernels *s, const Matmul *of, size_t n, const int *form,
+                             size_t n_forms)
+{
+    for (size_t i = 0; i < n; i++)
+        for (size_t f = 0; f < n_forms; f++) {
+            Matmul x = of[i];
+            x.form |= form[f];
+            add_kernel(arena, s, make_matmul(arena, F32, &x));
+        }
+}
+
 /* Products that say whether something is true of all sums: those that are stored where they are
  * summed, and others, in one block of k or several. */
 static inline void add_telling(Arena *arena, Kernels *s)
@@ -94,12 +106,8 @@ static inline void add_telling(Arena *arena, Kernels *s)
         {1, 1, 300, 40, 0, 0},
         {1, 20, 30, 0, 0, 0},
     };
-    for (size_t i = 0; i < sizeof of / sizeof *of; i++)
-        for (int all = TELLS_TRUE; all <= TELLS_FALSE; all *= 2) {
-            Matmul x = of[i];
-            x.form |= all;
-            add_kernel(arena, s, make_matmul(arena, F32, &x));
-        }
+    static const int forms[] = {TELLS_TRUE, TELLS_FALSE};
+    add_forms(arena, s, of, sizeof of / sizeof *of, forms, 2);
     add_kernel(arena, s, make_matmul(arena, F64, &(Matmul){1, 50, 40, 30, TELLS_FALSE, 0}));
 }
 
@@ -120,12 +128,7 @@ static inline void add_adding(Arena *arena, Kernels *s)
         {1, 20, 30, 0, 0, 0},
     };
     static const int forms[] = {ADDS, LIMITED_M, LIMITED_N, ADDS | LIMITED_M, ADDS | LIMITED_N};
-    for (size_t i = 0; i < sizeof of / sizeof *of; i++)
-        for (size_t f = 0; f < sizeof forms / sizeof *forms; f++) {
-            Matmul x = of[i];
-            x.form |= forms[f];
-            add_kernel(arena, s, make_matmul(arena, F32, &x));
-        }
+    add_forms(arena, s, of, sizeof of / sizeof *of, forms, sizeof forms / sizeof *forms);
     add_kernel(arena, s, make_matmul(arena, F32, &(Matmul){3, 33, 70, 50, ADDS, 0}));
     add_kernel(arena, s, make_matmul(arena, F64, &(Matmul){1, 131, 64, 64, TRANSPOSE_A | ADDS, 0}));
 }
