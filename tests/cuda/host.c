@@ -125,6 +125,22 @@ static void check_watch(const Mock *m, gradc_cuda *gpu)
     EXPECT(digits_cuda_close(g) == GRADC_OK);
 }
 
+/* A handle is closed while work of another one is queued: it is none of its own, and is done. */
+static void check_close_beside(const gradc_cuda *gpu)
+{
+    Block b[2];
+    digits_cuda *g[2];
+    float loss = 0;
+    digits_cuda_inputs in = inputs(0);
+    for (int k = 0; k < 2; k++) {
+        EXPECT(init(&b[k], gpu, &g[k]) == GRADC_OK);
+        EXPECT(digits_cuda_step(g[k], &in, NULL) == GRADC_OK);
+    }
+    EXPECT(digits_cuda_close(g[1]) == GRADC_OK);
+    EXPECT(digits_cuda_wait(g[0], &loss) == GRADC_OK && loss == cpu_loss[0]);
+    EXPECT(digits_cuda_close(g[0]) == GRADC_OK);
+}
+
 /* Two threads, each with a handle of its own. */
 static void *train_apart(void *gpu)
 {
@@ -436,6 +452,7 @@ static void contract(void)
     check_device(&m, gpu);
     check_stream(&m);
     check_choice(&m);
+    check_close_beside(gpu);
     check_threads(gpu);
     check_tables(gpu);
     check_nothing(gpu);

@@ -56,8 +56,12 @@ enum {
 struct Graph {
     std::vector<Work> work;
 };
+struct Queued {
+    Work work;
+    const void *uses; /* the executable graph or the module that it is from; nullptr for copies */
+};
 struct Stream {
-    std::vector<Work> queue;
+    std::vector<Queued> queue;
     Graph *capture = nullptr;
 };
 struct Event {
@@ -214,21 +218,34 @@ static Stream *stream_of(Stream *s, const char *what)
     return known(streams, s, what);
 }
 
-static void put(Stream *s, Work w)
+static void put(Stream *s, Work w, const void *uses = nullptr)
 {
-    (s->capture != nullptr ? s->capture->work : s->queue).push_back(std::move(w));
+    if (s->capture != nullptr)
+        s->capture->work.push_back(std::move(w));
+    else
+        s->queue.push_back({std::move(w), uses});
 }
 
 static void run_queue(Stream *s, size_t n)
 {
-    std::vector<Work> work(s->queue.begin(), s->queue.begin() + (long)n);
+    std::vector<Queued> work(s->queue.begin(), s->queue.begin() + (long)n);
     s->queue.erase(s->queue.begin(), s->queue.begin() + (long)n);
     for (Event *e : events)
         if (e->stream == s)
             e->behind = e->behind > n ? e->behind - n : 0;
-    for (Work &w : work)
+    for (Queued &q : work)
         if (lost == 0) /* else it never comes to run */
-            w();
+            q.work();
+}
+
+/* Who gives back what queued work uses has waited for it, unless it can't run any more. Work of
+ * others, which another thread may have queued meanwhile, is none of theirs. */
+static void must_be_idle(const void *used, const char *what)
+{
+    for (Stream *s : streams)
+        for (const Queued &q : s->queue)
+            if (lost == 0 && q.uses == used)
+                misuse("%s: work is queued", what);
 }
 
 static void must_not_capture(Stream *s, const char *what)
@@ -648,6 +665,7 @@ Result cuModuleUnload(Module *m)
 {
     BEGIN_RELEASE();
     known(modules, m, __func__);
+    must_be_idle(m, __func__);
     for (Function *f : m->functions)
         delete f;
     modules.erase(m);
@@ -671,12 +689,12 @@ Result cuModuleGetFunction(Function **f, Module *m, const char *name)
     misuse("there is no kernel %s among those that run here", name);
 }
 
-static bool is_function(Function *f)
+static Module *module_of(Function *f)
 {
     for (Module *m : modules)
         if (m->functions.count(f) != 0)
-            return true;
-    return false;
+            return m;
+    return nullptr;
 }
 
 Result cuLaunchKernel(Function *f, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by,
@@ -684,7 +702,8 @@ Result cuLaunchKernel(Function *f, unsigned gx, unsigned gy, unsigned gz, unsign
 {
     BEGIN(true);
     stream_of(s, __func__);
-    if (!is_function(f) || extra != nullptr || shared != 0 || gy != 1 || gz != 1 || by != 1 || bz != 1)
+    Module *m = module_of(f);
+    if (m == nullptr || extra != nullptr || shared != 0 || gy != 1 || gz != 1 || by != 1 || bz != 1)
         misuse("%s: not what this runtime launches", __func__);
     if (gx == 0 || gx > 0x7fffffff || bx == 0 || bx > 1024)
         return INVALID_VALUE;
@@ -695,11 +714,12 @@ Result cuLaunchKernel(Function *f, unsigned gx, unsigned gy, unsigned gz, unsign
         copy.push_back((void *)p);
     }
     const MockKernel *k = f->kernel;
-    put(s, [=]() mutable {
+    Work launched = [=]() mutable {
         n_launches++;
         clock_us += 2 + gx;
         k->run(gx, bx, copy.data());
-    });
+    };
+    put(s, launched, m);
     return OK;
 }
 
@@ -772,7 +792,7 @@ Result cuGraphLaunch(Graph *e, Stream *s)
     must_not_capture(s, __func__);
     n_graph_launches++;
     for (Work &w : e->work)
-        put(s, w);
+        put(s, w, e);
     return OK;
 }
 
@@ -784,18 +804,10 @@ Result cuGraphDestroy(Graph *g)
     return released;
 }
 
-/* Who gives back what queued work uses has waited for it, unless it can't run any more. */
-static void must_be_idle(const char *what)
-{
-    for (Stream *s : streams)
-        if (lost == 0 && !s->queue.empty())
-            misuse("%s: work is queued", what);
-}
-
 Result cuGraphExecDestroy(Graph *e)
 {
     BEGIN_RELEASE();
-    must_be_idle(__func__);
+    must_be_idle(e, __func__);
     executables.erase(known(executables, e, __func__));
     delete e;
     return released;
