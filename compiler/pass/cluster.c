@@ -51,12 +51,14 @@ static void build_init(Build *b, Ctx *cx, Clusters *c)
     b->c = c;
     b->g = c->g;
     b->weight = NEW_ARRAY(c->arena, float, n);
+    b->divides = NEW_ARRAY(c->arena, bool, n);
     b->reads = NEW_ARRAY(c->arena, int32_t, n);
     b->uses = NEW_ARRAY(c->arena, int32_t, n);
     b->contracts = NEW_ARRAY(c->arena, int32_t, n);
     b->scanned = NEW_ARRAY(c->arena, bool, n);
     b->reduces = NEW_ARRAY(c->arena, int32_t, n);
     b->wide = NEW_ARRAY(c->arena, uint8_t, n);
+    b->most_read = NEW_ARRAY(c->arena, int64_t, n);
     b->expanded = NEW_ARRAY(c->arena, bool, n);
     b->guarded = NEW_ARRAY(c->arena, bool, n);
     b->assigned = NEW_ARRAY(c->arena, bool, n);

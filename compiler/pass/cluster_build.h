@@ -10,20 +10,22 @@ typedef struct Build {
     Clusters *c;
     const Graph *g;
     float *weight;      /* flops of one element, computed from stored operands */
+    bool *divides;      /* ... a division or a root among them */
     int32_t *reads;     /* places that read it, looking through views */
     int32_t *uses;      /* nodes and roots that read it */
     int32_t *contracts; /* contractions that read it */
     bool *scanned;      /* a scan reads it */
     int32_t *reduces;   /* reductions that do */
-    uint8_t *wide;   /* operands of its size in memory that it is computed from: 0, 1, 2 or more */
-    bool *expanded;  /* read many times by one reader */
-    bool *guarded;   /* only guarded assignments depend on it */
-    bool *assigned;  /* it is a new value of pinned storage */
-    bool *forced;    /* must be stored, found by a failed kernel */
-    bool *alone;     /* joins no other group, likewise */
-    Ref *reader;     /* the only node that reads it, or NONE */
-    int32_t *update; /* by Ref: the last group of nothing but updates that reads it, or -1 */
-    int32_t *sums;   /* by Ref: the last group of reductions that reads it, or -1 */
+    uint8_t *wide;  /* operands of its size in memory that it is computed from: 0, 1, 2 or more */
+    bool *expanded; /* read many times by one reader */
+    int64_t *most_read; /* elements of the largest view of it */
+    bool *guarded;      /* only guarded assignments depend on it */
+    bool *assigned;     /* it is a new value of pinned storage */
+    bool *forced;       /* must be stored, found by a failed kernel */
+    bool *alone;        /* joins no other group, likewise */
+    Ref *reader;        /* the only node that reads it, or NONE */
+    int32_t *update;    /* by Ref: the last group of nothing but updates that reads it, or -1 */
+    int32_t *sums;      /* by Ref: the last group of reductions that reads it, or -1 */
     uint8_t
         *fresh; /* made from a contraction's result that nothing else reads: its element's bytes */
     OpFlops op_flops;

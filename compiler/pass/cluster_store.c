@@ -4,6 +4,7 @@
 enum {
     INLINE_SHARED = 8,   /* flops: a value read in several places is stored above this */
     INLINE_EXPANDED = 4, /* ... read many times through a broadcast or window */
+    SPREAD_WIDE = 4096,  /* ... so many times, where it has a division or a root */
     INLINE_FACTOR = 1,   /* ... by contractions in a chunk of rows, which the caches hold */
     INLINE_MOST = 400,   /* an expression this long is cut */
     SCALAR_MOST = 32,    /* ... a scalar one: sums over all parameters share kernels */
@@ -56,6 +57,15 @@ static bool is_light(OpKind k)
     return k == OP_POINTWISE || k == OP_VIEW || k == OP_SOURCE;
 }
 
+/* View r reads a. */
+static void expand(Build *b, Ref r, Ref a)
+{
+    int64_t elems = type_elems(type_of(b->g, r)), of = type_elems(type_of(b->g, a));
+    int64_t most = b->most_read[r] > elems ? b->most_read[r] : elems;
+    b->expanded[a] |= b->expanded[r] || elems >= 4 * of;
+    b->most_read[a] = most > b->most_read[a] ? most : b->most_read[a];
+}
+
 void count_reads(Build *b)
 {
     const Graph *g = b->g;
@@ -78,8 +88,7 @@ void count_reads(Build *b)
             b->uses[a]++;
             b->reduces[a] += op->kind == OP_REDUCE;
             if (type_of(g, r)->rank >= 0 && type_of(g, a)->rank >= 0 && through)
-                b->expanded[a] |=
-                    b->expanded[r] || type_elems(type_of(g, r)) >= 4 * type_elems(type_of(g, a));
+                expand(b, r, a);
         }
     }
 }
@@ -150,6 +159,18 @@ static float expression_weight(const Build *b, Ref r)
             w += b->weight[a];
     }
     return w;
+}
+
+/* Its expression has a division or a root, which take as long as many other operations. */
+static bool divides(const Build *b, Ref r)
+{
+    OpId op = op_of(b->g, r);
+    bool is = op == OP_div || op == OP_sqrt || op == OP_rsqrt;
+    for (int i = 0; i < node(b->g, r)->n_args && !is; i++) {
+        Ref a = arg(b->g, r, i);
+        is = !b->c->stored[a] && b->divides[a];
+    }
+    return is;
 }
 
 static int elem_bytes(const Graph *g, Ref r)
@@ -312,7 +333,10 @@ void choose_stored(Build *b)
         }
         float most = (float)(rank(g, r) == 0 ? SCALAR_MOST : INLINE_MOST);
         bool shared = b->reads[r] > 1 && b->weight[r] > (float)INLINE_SHARED;
-        bool expanded = b->expanded[r] && b->weight[r] > (float)INLINE_EXPANDED;
+        b->divides[r] = divides(b, r);
+        bool slow = c->tails == NULL && b->divides[r] &&
+                    b->most_read[r] / SPREAD_WIDE >= type_elems(type_of(g, r));
+        bool expanded = b->expanded[r] && (slow || b->weight[r] > (float)INLINE_EXPANDED);
         bool factor =
             c->tails != NULL && b->contracts[r] > 1 && b->weight[r] >= (float)INLINE_FACTOR;
         bool heavy = factor || shared || expanded || b->weight[r] > most;

@@ -1,5 +1,6 @@
 #!/bin/sh
-# Bytes of a step besides parameters and optimizer state, of models that are measured beside others.
+# Bytes of a step besides parameters and optimizer state, and those that its kernels read and write,
+# of models that are measured beside others.
 #
 #   sh tests/run/step_bytes.sh GRADC
 set -u
@@ -25,6 +26,16 @@ most() {
     verdict $? "$name $*: a step takes $bytes bytes, and not about $limit"
 }
 
+# moved MODEL KB: the kernels of a step read and write no more than that, and little less.
+moved() {
+    "$gradc" show "tests/bench/models/$1.model" --entry step --cpu x86-64-v3 --kernels >"$scratch/kernels"
+    kb=$(sed -n 's/^entry step: .*, \([0-9]*\)\.\([0-9]*\) MB, .*/\1\2/p' "$scratch/kernels")
+    [ "${kb:-0}" -le "$2" ] && [ "${kb:-0}" -ge $(($2 * 97 / 100)) ]
+    verdict $? "$1: the kernels of a step move $kb KB, and not about $2"
+}
+
+# A mean that was taken twice, and a sum of what reaches x by way of the variance's mean: 372 MB.
+moved resnet8 318500
 most lenet 2161000
 most resnet8 25206000
 most conv-fashion 21705000

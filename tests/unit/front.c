@@ -120,6 +120,12 @@ static const char *const pairs[][2] = {
      "loss sum(concat([w[:1], w[:1], w[1:2], w[1:2], w[2:], w[2:]]) * flatten(x[:2]))"},
     {"loss sum(one_hot([2, 0], 3, f64) @ w)", "loss w[2] + w[0]"},
     {"loss norm(w) + logsumexp(w)", "loss sqrt(sum(w * w)) + log(sum(exp(w)))"},
+    {"m, v = moments(x * w, axis = 0)\n    loss sum(v^2 * w) + sum(m^3)",
+     "y = x * w\n    m = mean(y, axis = 0)\n    v = mean((y - mean(y, axis = 0, keep = true))^2, "
+     "axis = 0)\n    loss sum(v^2 * w) + sum(m^3)"},
+    {"m, v = moments(tanh(x * w), axis = [0, 1])\n    loss sum(grad(v^2 + m, w)^2)",
+     "y = tanh(x * w)\n    m = mean(y)\n    v = mean((y - m)^2)\n"
+     "    loss sum(grad(v^2 + m, w)^2)"},
 };
 enum { N_PAIRS = sizeof pairs / sizeof *pairs };
 
