@@ -1,11 +1,16 @@
 /* Long sums with few results. The weight gradient of a first convolution sums over all places of
  * all pictures: one tile, which one thread computes and one block of a GPU. The slowest summed
  * index is cut into leaves, each of which is a product of its own, and their results are added up
- * in order. That is another order of sums, so it follows from shapes alone. */
+ * in order. Those of other convolutions are a few tiles, and threads that share them out pack the
+ * same operands, each of them: there are fewer leaves then, for their results are stored and read.
+ * That is another order of sums, so it follows from shapes alone. */
 #include "pass.h"
 
 enum { EXTENT, N_OUT, X_MAP, Y_MAP };
-enum { FEW_RESULTS = 512, MANY_TERMS = 1 << 14, MOST_LEAVES = 16 };
+enum { FEW_RESULTS = 512, MANY_TERMS = 1 << 14, LEAVES_OF_FEW = 16 };
+/* Of more results: multiplications that are worth a call more, and how little results of all leaves
+ * are beside the operands. A leaf of four still has whole pictures for each thread's blocks. */
+enum { MUCH_WORK = 1 << 24, MOST_LEAVES = 4, LITTLE = 16 };
 
 /* The slowest summed index that moves, or 0. */
 static int slowest(const Attr *extent, int n_out)
@@ -14,6 +19,17 @@ static int slowest(const Attr *extent, int n_out)
         if (extent->ints[i] > 1)
             return i;
     return 0;
+}
+
+static int64_t most_leaves(const Graph *g, Ref r, int64_t results, int64_t terms)
+{
+    if (results <= FEW_RESULTS && terms >= MANY_TERMS)
+        return LEAVES_OF_FEW;
+    int64_t x = type_elems(type_of(g, arg(g, r, 0))), y = type_elems(type_of(g, arg(g, r, 1)));
+    int64_t most = (x + y) / LITTLE / results;
+    if (terms < MUCH_WORK / results || most < 1)
+        return 1;
+    return most > MOST_LEAVES ? MOST_LEAVES : most;
 }
 
 /* Leaves of the contraction's sums; 1: it stays as it is. Values of the forward pass have the bits
@@ -30,9 +46,9 @@ static int64_t leaves_of(const Graph *g, Ref r)
     DType t = type_of(g, r)->dtype;
     bool wide = t == F32 || t == F64; /* parts of a sum are not rounded to halves */
     bool room = extent->n < MAX_INDICES && n_out < MAX_RANK;
-    if (k == 0 || !wide || !room || results > FEW_RESULTS || terms < MANY_TERMS)
+    if (k == 0 || !wide || !room || results <= 0)
         return 1;
-    int64_t leaves = MOST_LEAVES;
+    int64_t leaves = most_leaves(g, r, results, terms);
     while (extent->ints[k] % leaves != 0)
         leaves--;
     return leaves;
