@@ -334,7 +334,7 @@ void choose_stored(Build *b)
         float most = (float)(rank(g, r) == 0 ? SCALAR_MOST : INLINE_MOST);
         bool shared = b->reads[r] > 1 && b->weight[r] > (float)INLINE_SHARED;
         b->divides[r] = divides(b, r);
-        bool slow = c->tails == NULL && b->divides[r] &&
+        bool slow = c->tails == NULL && b->divides[r] && rank(g, r) > 0 && /* a scalar is hoisted */
                     b->most_read[r] / SPREAD_WIDE >= type_elems(type_of(g, r));
         bool expanded = b->expanded[r] && (slow || b->weight[r] > (float)INLINE_EXPANDED);
         bool factor =

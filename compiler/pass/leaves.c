@@ -8,9 +8,9 @@
 
 enum { EXTENT, N_OUT, X_MAP, Y_MAP };
 enum { FEW_RESULTS = 512, MANY_TERMS = 1 << 14, LEAVES_OF_FEW = 16 };
-/* Of more results: multiplications that are worth a call more, and how little results of all leaves
- * are beside the operands. A leaf of four still has whole pictures for each thread's blocks. */
-enum { MUCH_WORK = 1 << 24, MOST_LEAVES = 4, LITTLE = 16 };
+/* Of more results: elements to pack that are worth a call more, and how little results of all
+ * leaves are beside them. A leaf of four still has whole pictures for each thread's blocks. */
+enum { MANY_ELEMS = 1 << 19, MOST_LEAVES = 4, LITTLE = 16 };
 
 /* The slowest summed index that moves, or 0. */
 static int slowest(const Attr *extent, int n_out)
@@ -26,10 +26,8 @@ static int64_t most_leaves(const Graph *g, Ref r, int64_t results, int64_t terms
     if (results <= FEW_RESULTS && terms >= MANY_TERMS)
         return LEAVES_OF_FEW;
     int64_t x = type_elems(type_of(g, arg(g, r, 0))), y = type_elems(type_of(g, arg(g, r, 1)));
-    int64_t most = (x + y) / LITTLE / results;
-    if (terms < MUCH_WORK / results || most < 1)
-        return 1;
-    return most > MOST_LEAVES ? MOST_LEAVES : most;
+    int64_t most = x + y < MANY_ELEMS ? 1 : (x + y) / LITTLE / results;
+    return most > MOST_LEAVES ? MOST_LEAVES : most < 1 ? 1 : most;
 }
 
 /* Leaves of the contraction's sums; 1: it stays as it is. Values of the forward pass have the bits

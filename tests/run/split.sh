@@ -121,11 +121,11 @@ says 0 "the batch of 256 is taken as 2 micro-batches of 128: +" \
 says 0 "as a whole it does not fit" "$gradc" plan "$@"
 says 0 '"micro_batches": 2,' "$gradc" plan "$@" --json
 says 0 "In micro-batches: the batch of 256" "$gradc" plan "$@" --format html
-says 0 "the batch is not split: the loss gives each row a sum or mean over the rows of the batch, in \`bn1\`" \
+says 0 "the batch is not split: the loss is not linear in a sum or mean over the rows of the batch, in \`bn1\`" \
     "$gradc" plan examples/resnet8.model -D batch=4 --budget min --allow-split
-says 0 '"unsplit": "the loss gives' \
+says 0 '"unsplit": "the loss is not linear' \
     "$gradc" plan examples/resnet8.model -D batch=4 --budget min --allow-split --json
-says 4 "; the batch is not split: the loss gives" \
+says 4 "; the batch is not split: the loss is not linear" \
     "$gradc" plan examples/resnet8.model -D batch=4 --budget 1 --allow-split
 says 0 "threads: the same bits" \
     "$gradc" test examples/digits.model -D batch=4 --budget min --allow-split --directions 1
