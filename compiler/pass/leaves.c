@@ -8,9 +8,10 @@
 
 enum { EXTENT, N_OUT, X_MAP, Y_MAP };
 enum { FEW_RESULTS = 512, MANY_TERMS = 1 << 14, LEAVES_OF_FEW = 16 };
-/* Of more results: elements to pack that are worth a call more, and how little results of all
- * leaves are beside them. A leaf of four still has whole pictures for each thread's blocks. */
-enum { MANY_ELEMS = 1 << 19, MOST_LEAVES = 4, LITTLE = 16 };
+/* Of more results, up to what is tiles enough: elements to pack that are worth a call more, and how
+ * little results of all leaves are beside them. A leaf of four still has whole pictures for each
+ * thread's blocks. */
+enum { MOST_RESULTS = 1 << 15, MANY_ELEMS = 1 << 19, MOST_LEAVES = 4, LITTLE = 16 };
 
 /* The slowest summed index that moves, or 0. */
 static int slowest(const Attr *extent, int n_out)
@@ -44,7 +45,7 @@ static int64_t leaves_of(const Graph *g, Ref r)
     DType t = type_of(g, r)->dtype;
     bool wide = t == F32 || t == F64; /* parts of a sum are not rounded to halves */
     bool room = extent->n < MAX_INDICES && n_out < MAX_RANK;
-    if (k == 0 || !wide || !room || results <= 0)
+    if (k == 0 || !wide || !room || results <= 0 || results > MOST_RESULTS)
         return 1;
     int64_t leaves = most_leaves(g, r, results, terms);
     while (extent->ints[k] % leaves != 0)
