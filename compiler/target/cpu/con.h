@@ -367,6 +367,7 @@ void con_all(Con *c, Lv tile, Lv row0, Lv rows, Lv col0, int vectors, int64_t pi
 bool con_stores_sums(const ConPlan *p);
 void con_straight_plan(ConPlan *p);
 bool con_all_straight(const ConPlan *p); /* no tile is ever in scratch */
+bool con_rests_once(const ConPlan *p);   /* ... or those of the last panel of columns alone are */
 int con_narrow(const ConPlan *p);        /* vectors of the last panel of columns, or 0: all nv */
 typedef struct Lines {                   /* of a tile: the first one, bytes from one to the next */
     Lv at;

@@ -358,13 +358,24 @@ static void cut_in_place(ConPlan *p)
         p->kc = lines;
 }
 
+/* Sums rest where they will be, so that blocks of k may be short: panels of columns stay in the
+ * first cache. Not where each block would send the results to memory and back, if at least panels
+ * of rows of all k stay there. */
+static bool rest_where_stored(const ConPlan *p)
+{
+    enum { FEW_ROWS = 512, FAR_BYTES = 32 << 20 };
+    bool far = p->n_rows * p->n_cols * p->es >= FAR_BYTES;
+    bool near = p->mr * p->n_k * p->es <= p->mach->l1_bytes * 3 / 4;
+    return p->n_rows > FEW_ROWS && !(far && near) && con_stores_sums(p);
+}
+
 static void cut_k(ConPlan *p)
 {
     enum { FEW_ROWS = 512, SHORT = 512 }; /* packing a panel is a large part of using it */
     bool room = p->n_rows <= 192 || p->mach->l2_bytes >= CON_LARGE_CACHE;
     int64_t most = room ? 1152 : 512, wanted = 384;
     bool large = p->mach->l2_bytes >= CON_LARGE_CACHE;
-    if (large && p->n_rows > FEW_ROWS && con_stores_sums(p)) /* sums rest where they will be */
+    if (large && rest_where_stored(p))
         most = SHORT;
     if (large && p->n_k > wanted && p->n_rows <= FEW_ROWS) {
         int64_t in_sets = most_in_sets(p);
@@ -395,6 +406,85 @@ static void cut_k(ConPlan *p)
     p->chains = p->kc < p->leaf;
     p->kc = at_least_1(p->kc); /* sums over nothing have blocks too */
 }
+
+/* ---- blocks ------------------------------------------------------------------------- */
+
+/* Many rows of few columns: a block of few rows meets all columns before the next one, so that rows
+ * come from memory once, and what is made of them goes there line by line. Each lane packs all
+ * columns, so that rows are to be worth that. */
+static void cut_rows_first(ConPlan *p)
+{
+    enum { MANY_ROWS = 8 };
+    int64_t rows = p->n_rows * p->n_k * p->es, out = p->n_rows * p->n_cols * p->es;
+    int64_t cols = p->col_panels * p->nr * p->n_k * p->es, l2 = p->mach->l2_bytes;
+    bool whole = p->n_k > 0 && p->kc == p->n_k && !p->sums && !p->chains;
+    bool many = p->row_panels >= MANY_ROWS && p->col_panels > 1 && cols <= l2 / 4;
+    bool far = p->cols.in_place ? rows + out > l2 / 4 : rows > l2 / 2;
+    bool staged = !p->rows.in_place && p->rows.pack == PACK_STAGE; /* more than a few at a time */
+    if (p->window.is || p->direct || staged || p->pairs || p->k->limit.is || !whole || !many ||
+        !far)
+        return;
+    int64_t panels = p->mach->l1_bytes / 2 / (p->mr * (p->n_k + p->n_cols) * p->es);
+    p->mc = at_least_1(panels < p->row_panels ? panels : p->row_panels);
+    p->cols_once = !p->cols.in_place;
+}
+
+/* What is packed again for each block, in cycles for one k. What is read where it lies comes from
+ * memory again, while tiles are computed. */
+static double again_cycles(const ConPlan *p)
+{
+    const double read = 0.1;
+    double rows = p->rows.in_place ? read : p->rows.pack_cycles;
+    double cols = p->cols.in_place ? read : p->cols.pack_cycles;
+    double row_blocks = (double)ceil_div(p->row_panels, p->mc);
+    double col_blocks = (double)ceil_div(p->col_panels, p->nc);
+    if (p->cols_once)
+        row_blocks = 1;
+    return (double)p->n_rows * rows * (col_blocks - 1) +
+           (double)p->n_cols * cols * (row_blocks - 1);
+}
+
+/* Tiles that rest in scratch until their sums are whole leave room for few of them: fewer rows, or
+ * fewer columns. */
+static void cut_resting(ConPlan *p, int64_t l2)
+{
+    enum { LEAST = 8 };
+    int64_t tile = p->mr * p->nr * p->es, mc = p->mc, best_mc = 0, best_nc = 0;
+    double best = 0;
+    for (int64_t blocks = ceil_div(p->row_panels, mc); best_mc == 0 || p->mc > LEAST; blocks++) {
+        p->mc = ceil_div(p->row_panels, blocks);
+        int64_t panels = at_least_1(l2 / (p->mc * tile));
+        p->nc = ceil_div(p->col_panels, ceil_div(p->col_panels, panels));
+        double cycles = again_cycles(p);
+        if (best_mc == 0 || cycles < best) {
+            best = cycles;
+            best_mc = p->mc;
+            best_nc = p->nc;
+        }
+    }
+    p->mc = best_mc;
+    p->nc = best_nc;
+}
+
+static void cut_blocks(ConPlan *p)
+{
+    int64_t l2 = p->mach->l2_bytes / 2;
+    if (p->mach->l2_bytes >= CON_LARGE_CACHE)
+        l2 += l2 / 4;
+    p->mc = p->row_panels;
+    if (!p->rows.in_place || p->chains || p->sums) {
+        int64_t panels = at_least_1(l2 / (p->mr * con_steps(p, p->kc) * p->es));
+        p->mc = ceil_div(p->row_panels, ceil_div(p->row_panels, panels));
+    }
+    p->nc = p->col_panels;
+    cut_rows_first(p);
+    if ((p->chains || p->sums) && !con_rests_once(p))
+        cut_resting(p, l2);
+    if (p->window.is)
+        con_window_blocks(p);
+}
+
+/* ---- what it takes ---------------------------------------------------------------------- */
 
 /* Each panel of columns meets rows in far memory, each k on a page of its own. */
 static bool walks_far(const ConPlan *p)
@@ -431,6 +521,8 @@ static double plan_cycles(ConPlan *p)
     int64_t cols = p->cols.pack == PACK_K ? p->col_panels * p->nr : p->n_cols; /* padding, too */
     if (!p->cols.in_place)
         cycles += (double)cols * k * p->cols.pack_cycles;
+    if (!p->window.is)
+        cycles += k * again_cycles(p);
     return cycles * (double)p->n_batch;
 }
 
@@ -496,6 +588,7 @@ static void consider_window(ConPlan *best, ConPlan p, bool swap, int nv)
     if (!con_window_k(&p) || !con_window_source(&p))
         return;
     p.turned = strided_output(&p);
+    cut_blocks(&p);
     p.cycles = plan_cycles(&p);
     if (best->cycles < 0 || p.cycles < best->cycles)
         *best = p;
@@ -521,52 +614,14 @@ static void consider(ConPlan *best, ConPlan p, bool swap, int nv, bool direct)
         return;
     if (!direct && !p.cols.in_place)
         con_stage_plan(&p, &p.cols, p.nr);
+    con_straight_plan(&p);
+    cut_blocks(&p);
     p.cycles = plan_cycles(&p);
     if (best->cycles < 0 || p.cycles < best->cycles)
         *best = p;
 }
 
-/* ---- blocks ------------------------------------------------------------------------- */
-
-/* Many rows of few columns: a block of few rows meets all columns before the next one, so that rows
- * come from memory once, and what is made of them goes there line by line. Each lane packs all
- * columns, so that rows are to be worth that. */
-static void cut_rows_first(ConPlan *p)
-{
-    enum { MANY_ROWS = 8 };
-    int64_t rows = p->n_rows * p->n_k * p->es, out = p->n_rows * p->n_cols * p->es;
-    int64_t cols = p->col_panels * p->nr * p->n_k * p->es, l2 = p->mach->l2_bytes;
-    bool whole = p->n_k > 0 && p->kc == p->n_k && !p->sums && !p->chains;
-    bool many = p->row_panels >= MANY_ROWS && p->col_panels > 1 && cols <= l2 / 4;
-    bool far = p->cols.in_place ? rows + out > l2 / 4 : rows > l2 / 2;
-    bool staged = !p->rows.in_place && p->rows.pack == PACK_STAGE; /* more than a few at a time */
-    if (p->window.is || p->direct || staged || p->pairs || p->k->limit.is || !whole || !many ||
-        !far)
-        return;
-    int64_t panels = p->mach->l1_bytes / 2 / (p->mr * (p->n_k + p->n_cols) * p->es);
-    p->mc = at_least_1(panels < p->row_panels ? panels : p->row_panels);
-    p->cols_once = !p->cols.in_place;
-}
-
-static void cut_blocks(ConPlan *p)
-{
-    int64_t l2 = p->mach->l2_bytes / 2;
-    if (p->mach->l2_bytes >= CON_LARGE_CACHE)
-        l2 += l2 / 4;
-    p->mc = p->row_panels;
-    if (!p->rows.in_place || p->chains || p->sums) {
-        int64_t panels = at_least_1(l2 / (p->mr * con_steps(p, p->kc) * p->es));
-        p->mc = ceil_div(p->row_panels, ceil_div(p->row_panels, panels));
-    }
-    p->nc = p->col_panels;
-    cut_rows_first(p);
-    if ((p->chains || p->sums) && !con_all_straight(p)) {
-        int64_t panels = at_least_1(l2 / (p->mc * p->mr * p->nr * p->es));
-        p->nc = ceil_div(p->col_panels, ceil_div(p->col_panels, panels));
-    }
-    if (p->window.is)
-        con_window_blocks(p);
-}
+/* ---- memory ------------------------------------------------------------------------- */
 
 static int64_t stage_at(Side *s, int64_t at)
 {
@@ -577,7 +632,7 @@ static int64_t stage_at(Side *s, int64_t at)
 static void lay_out(ConPlan *p)
 {
     int64_t tile = align_up((int64_t)p->mr * p->nr * p->es, 64), at = 0;
-    int64_t tiles = p->mc * p->nc;
+    int64_t tiles = p->mc * (con_rests_once(p) ? 1 : p->nc);
     /* Packing stores whole vectors, up to vl rows of a panel too many. */
     int64_t slack = p->vl + 1, kc = con_steps(p, p->kc);
     p->a_at = at;
@@ -629,8 +684,6 @@ void con_plan(ConPlan *p, const Kernel *k, const Machine *m, Arena *arena)
     assert(p->cycles >= 0);
     if (con_lanes_plan(p, arena))
         return;
-    con_straight_plan(p);
-    cut_blocks(p);
     con_stream_plan(p);
     con_slices_plan(p);
     lay_out(p);

@@ -94,6 +94,11 @@ bool con_all_straight(const ConPlan *p)
     return p->straight && reaches_all(p) && (p->n_cols % p->nr == 0 || con_narrow(p) > 0);
 }
 
+bool con_rests_once(const ConPlan *p)
+{
+    return p->straight && reaches_all(p);
+}
+
 static Lines lines_of(Con *c, const KAccess *a)
 {
     Ir *ir = c->ir;

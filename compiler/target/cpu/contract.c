@@ -148,7 +148,7 @@ static Lv tile_at(Con *c, int64_t base, bool each, const Place *at, Lv row, Lv c
         return p;
     Lv i = LLVMBuildSub(ir->b, row, at->row_from, ""),
        j = LLVMBuildSub(ir->b, col, at->col_from, "");
-    Lv n = ir_add(ir, ir_mul(ir, i, c->p->nc), j);
+    Lv n = con_rests_once(c->p) ? i : ir_add(ir, ir_mul(ir, i, c->p->nc), j);
     return ir_at_byte(ir, p, ir_mul(ir, n, tile_bytes(c->p)));
 }
 
