@@ -39,10 +39,10 @@ moved resnet8 319400
 most lenet 2161000
 most resnet8 25214000
 most conv-fashion 21705000
-most gpt-tiny 23938000
-most gpt-tiny 23882000 --budget light
+most gpt-tiny 24036000
+most gpt-tiny 23970000 --budget light
 most gpt2-124m-b4-t64 498771000
-most gpt2-124m-b4-t256 707131000
+most gpt2-124m-b4-t256 707266000
 most mobilenetv2-b1-all 2234000
 most mobilenetv2-b8-all 18175000
 most mobilenetv2-b1-sparse 1189000
