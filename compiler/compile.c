@@ -133,6 +133,14 @@ static double light_share(const Form *f, EntryKind e)
     return f->remakes_light ? 1 : (f->keeps_light >> e & 1) != 0 ? 0 : by_default;
 }
 
+/* More bytes, less time: not where bytes are asked for. */
+static void transpose_operands(Ctx *cx, const Options *o, Graph **g)
+{
+    const Target *t = target_find(o->target.target != NULL ? o->target.target : "cpu");
+    if (t != NULL && t->packs && o->budget.kind == BUDGET_NONE && take_graph(g, transpose_once(*g)))
+        simplify(cx, *g);
+}
+
 static bool keep_last_steps(int room, EntryKind e, int32_t share, Output *all)
 {
     KeptSteps steps;
@@ -179,7 +187,8 @@ static bool entry_graph(Ctx *cx, const Options *o, EntryKind e, bool primal_only
         simplify(cx, g);
     }
     if (e == ENTRY_INIT || e == ENTRY_EVAL || primal_only) {
-        own_results(g);
+        transpose_operands(cx, o, out);
+        own_results(*out);
         return true;
     }
     all->has_runs = all->has_runs || can_split_scans(g, room);
@@ -204,8 +213,9 @@ static bool entry_graph(Ctx *cx, const Options *o, EntryKind e, bool primal_only
     all->has_kept = all->has_kept || (o->form.scan_levels == 0 && can_keep_steps(g, room));
     if (o->form.kept > 0 &&
         keep_last_steps(room, e, o->form.kept, all)) /* fewer bytes, more time */
-        simplify(cx, g = *out);
-    if (!inspect(cx, "reverse", g))
+        simplify(cx, *out);
+    transpose_operands(cx, o, out);
+    if (!inspect(cx, "reverse", g = *out))
         return false;
     if (model_loops(m, e) > 1)
         g = *out = build_accumulate(cx, m, e, g); /* micro-batches: a loop around it */

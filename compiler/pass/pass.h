@@ -106,6 +106,11 @@ bool part_drops(const Origin *o);
  * breaks: the order of those sums. */
 Graph *sum_in_leaves(const Graph *g);
 
+/* A copy of the graph g in which what products of many turns of a scan would transpose, each for
+ * itself, is transposed before the scan (transpose_once.c). No bit changes. NULL: there is none.
+ * The caller frees it. */
+Graph *transpose_once(const Graph *g);
+
 /* A copy of the joint graph g in which the reverse pass computes again what the model says
  * (`recompute`). NULL: it asks for nothing. The caller frees it.
  * requires: vjp(); simplify() and cluster() know of the second computations by their origins. */

@@ -191,7 +191,7 @@ void plan_liveness(Plan *p);
 void plan_place(Plan *p);
 
 /* Lets turns of loops run at once, up to one for each lane, each with its own workspace, as far as
- * the plan takes no more than an eighth more for it.   requires: plan_place(), no budget, nothing
+ * the plan takes no more than a sixth more for it.   requires: plan_place(), no budget, nothing
  * offloaded. */
 void plan_turns(Plan *p);
 

@@ -6,8 +6,8 @@
 #include "../kernel/program.h"
 #include "plan.h"
 
-/* What the peak may grow by: an eighth; and ns of a loop that is worth waking lanes for. */
-enum { GROWS = 8, WORTH_NS = 20000 };
+/* What the peak may grow by: a sixth; and ns of a loop that is worth waking lanes for. */
+enum { GROWS = 6, WORTH_NS = 20000 };
 
 static int64_t body_bytes(const PlanStep *s)
 {

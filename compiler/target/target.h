@@ -71,6 +71,7 @@ typedef struct Target {
     const char *name;
     /* chunk_rows(): elements that fill the machine, where each step of a scan is launches; or 0 */
     int64_t wide_elems;
+    bool packs; /* products pack what they read the other way than it lies: transpose_once() */
     /* What the target can do under these options; kept in `arena`.
      * fails: NULL, after reporting an unknown CPU or triple. */
     const Caps *(*caps)(Ctx *cx, const TargetOptions *o, Arena *arena);

@@ -1,5 +1,5 @@
 # Random valid models (tests/smith): RANDOM_MODELS of them (250), from SEED; before them
-# the reduced ones that gradc once got wrong.
+# the reduced ones that gradc once got wrong, and keys that are transposed before a scan.
 . tests/stage.sh
 need_gradc
 
@@ -9,7 +9,7 @@ if ! build build Release gradc-smith >build/log/make-smith.txt 2>&1; then
     fail "the build of gradc-smith"
     finish
 fi
-for model in tests/smith/found/*.model; do
+for model in tests/smith/found/*.model tests/golden/chunk/keys.model; do
     check "$model" build/gradc-smith check "$model"
 done
 demand=

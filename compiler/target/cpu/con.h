@@ -304,6 +304,8 @@ typedef struct ConStream {
 } ConStream;
 bool con_is_far(const ConPlan *p, const Side *s); /* packed, from more than fits the second cache */
 void con_stream_plan(ConPlan *p);
+/* ... both operands are read where they lie, some k of all rows and columns after the other. */
+bool con_in_blocks(const ConPlan *p);
 bool con_streams(const ConPlan *p);
 ConStream con_no_stream(Con *c);
 ConStream con_stream_if(Con *c, Lv cond, const ConStream *x);

@@ -6,7 +6,7 @@
  * last of its sums asks for what its epilogue meets. */
 #include "con.h"
 
-enum { LINE = 64, FEW = 4 }; /* tiles of a panel, in which there is no time */
+enum { LINE = 64, PAGE = 4096, FEW = 4 }; /* tiles of a panel, in which there is no time */
 
 static bool is_large(const ConPlan *p, const Side *s)
 {
@@ -44,7 +44,8 @@ static int64_t piece_lines(const ConPlan *p)
 static void plan_cols(ConPlan *p)
 {
     const Side *s = &p->cols;
-    bool far = con_is_far(p, s) || (s->in_place && s->panel > 0 && is_large(p, s));
+    bool apart = s->panel > 0 || (s->plain && s->ks * s->es >= PAGE);
+    bool far = con_is_far(p, s) || (s->in_place && apart && is_large(p, s));
     if (p->mc < FEW || p->col_panels < 2 || !far)
         return;
     int times = p->mc >= 16 ? 1 : p->mc >= 8 ? 2 : 4;
@@ -57,6 +58,28 @@ static void plan_cols(ConPlan *p)
     Ask along_k = {(int)((p->nr + p->mc - 1) / p->mc), 1, CACHE_2, false};
     Ask across = {(int)lines_of(p->nr * p->es), times, CACHE_2, false};
     p->ask[ASK_COLS] = s->pack == PACK_K && !s->in_place ? along_k : across;
+}
+
+bool con_in_blocks(const ConPlan *p)
+{
+    const Side *r = &p->rows, *c = &p->cols;
+    return p->chains && r->in_place && c->in_place && r->plain && r->ks == 1 && c->plain;
+}
+
+/* Rows of a panel lie along k: the next panel's are asked for; across it: their next line of each
+ * k. Tiles of a block share out all columns of the next one. */
+static void plan_in_place(ConPlan *p)
+{
+    Side *r = &p->rows;
+    if (!r->in_place || !r->plain || !is_large(p, r))
+        return;
+    if (con_in_blocks(p)) {
+        int64_t tiles = p->row_panels * p->col_panels, times = (ASK_STEPS + tiles - 1) / tiles;
+        p->ask[ASK_ROWS] = (Ask){p->mr, 1, CACHE_1, false};
+        p->ask[ASK_COLS] = (Ask){(int)lines_of(p->n_cols * p->es), (int)times, CACHE_2, false};
+    } else if (r->rs == 1 && r->ks * r->es >= PAGE && p->mc >= FEW) {
+        p->ask[ASK_ROWS] = (Ask){1, ASK_STEPS, CACHE_1, false};
+    }
 }
 
 static void plan_rows(ConPlan *p)
@@ -79,6 +102,7 @@ void con_stream_plan(ConPlan *p)
     if (!p->direct) {
         plan_cols(p);
         plan_rows(p);
+        plan_in_place(p);
     }
     con_out_plan(p);
 }
@@ -140,7 +164,7 @@ ConStream con_stream_rows(Con *c, Lv panel, Lv k0)
     ConPlan *p = c->p;
     Side *s = &p->rows;
     Lv count, row = con_row_of(c, panel, &count);
-    if (s->pack == PACK_K)
+    if (s->in_place ? s->ks == 1 : s->pack == PACK_K)
         return (ConStream){con_address(c, s, row, k0), ir_int(ir, ASK_STEPS * p->es),
                            ir_int(ir, s->rs * p->es)};
     /* Its first line is the last one of the panel before. */

@@ -295,13 +295,21 @@ static void begin_asks(Con *c, Lv row_panel, Lv col_panel, Place *at)
     Lv one = ir_int(ir, 1);
     if (p->ask[ASK_ROWS].n > 0) {
         Lv first = equal(c, col_panel, at->col_from);
-        IrIf f = ir_if(ir, first);
-        pack_panel_of_rows(c, row_panel, at);
-        ir_end_if(ir, &f);
+        if (!p->rows.in_place) {
+            IrIf f = ir_if(ir, first);
+            pack_panel_of_rows(c, row_panel, at);
+            ir_end_if(ir, &f);
+        }
         ConStream rows = con_stream_rows(c, ir_add(ir, row_panel, one), at->k0);
         at->ask[ASK_ROWS] = con_stream_if(c, first, &rows);
     }
-    if (p->ask[ASK_COLS].n > 0) {
+    if (p->ask[ASK_COLS].n > 0 && con_in_blocks(p)) {
+        Lv rows = LLVMBuildSub(ir->b, at->row_to, at->row_from, "");
+        Lv before = LLVMBuildMul(ir->b, LLVMBuildSub(ir->b, col_panel, at->col_from, ""), rows, "");
+        Lv tile = ir_add(ir, before, LLVMBuildSub(ir->b, row_panel, at->row_from, ""));
+        Lv next = ir_add(ir, at->k0, at->kn);
+        at->ask[ASK_COLS] = con_stream_cols(c, ir_int(ir, 0), next, at->kn, tile);
+    } else if (p->ask[ASK_COLS].n > 0) {
         Lv next = ir_add(ir, col_panel, one), more = con_less(c, next, at->col_to);
         Lv k = LLVMBuildSelect(ir->b, more, at->k0, ir_add(ir, at->k0, at->kn), "");
         next = LLVMBuildSelect(ir->b, more, next, at->col_from, "");

@@ -327,4 +327,4 @@ static bool cpu_emit(Ctx *cx, const Program *p, const TargetOptions *o, Arena *a
     return !parts || emit_parts(&m, mach);
 }
 
-const Target target_cpu = {.name = "cpu", .caps = cpu_caps, .emit = cpu_emit};
+const Target target_cpu = {.name = "cpu", .packs = true, .caps = cpu_caps, .emit = cpu_emit};
