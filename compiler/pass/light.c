@@ -35,6 +35,7 @@ enum { PRICE_LEAST = 4, PRICE_MOST = 1 << 14 };
 
 typedef struct Light {
     const Graph *g;
+    Arena *arena;
     OpFlops *flops;
     Cut cut;
     int64_t price;  /* of a ns */
@@ -296,11 +297,13 @@ static bool keep_rest(const Light *l, bool *lost, Arena *a)
     return any;
 }
 
-/* Early values that are kept, or that those are made of; the others stay in the reverse pass. */
+/* Early values that are kept, or that those are made of; the others stay in the reverse pass, which
+ * makes what is lost of the latter once more. */
 static bool keep_early(Light *l, const bool *lost)
 {
     const Graph *g = l->g;
-    bool *kept = l->read; /* no longer needed: by node, something behind the cut reads it */
+    bool *kept = l->read; /* no longer needed: by node, something behind the cut reads it; ... */
+    bool *needed = NEW_ARRAY(l->arena, bool, g->node.n); /* ... an early value that is made does */
     bool any = false;
     for (Ref r = g->n_primal; r < (Ref)g->node.n; r++)
         for (int i = 0; i < node(g, r)->n_args; i++)
@@ -308,9 +311,9 @@ static bool keep_early(Light *l, const bool *lost)
     for (Ref r = g->n_primal; r < (Ref)g->node.n; r++)
         kept[r] = kept[r] && !l->constant[r];
     for (Ref r = (Ref)g->node.n - 1; r >= g->n_primal; r--) {
-        l->early[r] = l->early[r] && !lost[r] && kept[r];
+        l->early[r] = l->early[r] && ((!lost[r] && kept[r]) || needed[r]);
         for (int i = 0; l->early[r] && i < node(g, r)->n_args; i++)
-            kept[arg(g, r, i)] = true;
+            needed[arg(g, r, i)] = true;
         any = any || l->early[r];
     }
     return any;
@@ -319,7 +322,7 @@ static bool keep_early(Light *l, const bool *lost)
 Graph *drop_light(const Graph *g, double share)
 {
     Arena arena = {0};
-    Light l = {.g = g, .flops = NEW(&arena, OpFlops)};
+    Light l = {.g = g, .arena = &arena, .flops = NEW(&arena, OpFlops)};
     look_at(&l, &arena);
     find_early(&l, &arena);
     find_bits(&l, &arena);

@@ -13,7 +13,8 @@ typedef struct Replay {
     Graph *to;
     const Graph *from;
     const bool *lost;  /* by node of `from`: of the forward pass, and not kept */
-    const bool *early; /* of the reverse pass, made in the forward pass; NULL: none is */
+    const bool *early; /* of the reverse pass, made in the forward pass, and kept if not lost; NULL:
+                        * none is */
     const Ref *bits;   /* by early truth value: the first of those that share a byte with it */
     bool *stored;      /* ... but for those that are stored though what they are made of is lost */
     bool *read;        /* ... the reverse pass reads it, or what is computed again for that */
@@ -108,6 +109,9 @@ static const Origin *asking(Replay *v, const Origin *from, Memory memory)
 static Ref copy(Replay *v, Ref r, const Ref *map, Memory memory)
 {
     Ref made = graph_copy_node(v->to, v->from, r, map);
+    if (made == NONE) /* a gradient would lack a part */
+        diag_error(v->to->cx, E0990, NO_SPAN, "%s: %%%u is made of what is not there yet",
+                   v->from->name, r);
     Node *n = &v->to->node.at[made];
     n->origin = asking(v, n->origin, memory);
     return made;
@@ -189,10 +193,16 @@ static EarlyList list_early(Replay *v)
     return l;
 }
 
+/* An early value that the reverse pass reads. */
+static bool is_kept(const Replay *v, Ref r)
+{
+    return is_early(v, r) && !v->lost[r];
+}
+
 /* The first of several truth values that r is kept in one byte with, or NONE. */
 static Ref first_bit(const Replay *v, Ref r)
 {
-    Ref first = is_early(v, r) ? v->bits[r] : NONE;
+    Ref first = is_kept(v, r) ? v->bits[r] : NONE;
     return first != NONE && v->many[first] > 1 ? first : NONE;
 }
 
@@ -203,7 +213,7 @@ static void count_bits(Replay *v)
     v->made = NEW_ARRAY(&v->arena, int32_t, v->from->node.n);
     v->many = NEW_ARRAY(&v->arena, int32_t, v->from->node.n);
     for (Ref r = v->from->n_primal; r < (Ref)v->from->node.n; r++)
-        if (is_early(v, r) && v->bits[r] != NONE)
+        if (is_kept(v, r) && v->bits[r] != NONE)
             v->many[v->bits[r]]++;
 }
 
@@ -236,7 +246,10 @@ static Ref get_bit(Replay *v, Ref r, Ref first)
 /* Indices are kept in bytes, and so are truth values, several in one. */
 static void copy_early(Replay *v, Ref r)
 {
-    v->map[r] = v->again[r] = copy(v, r, v->map, MEMORY_PLANNED);
+    v->map[r] = copy(v, r, v->map, MEMORY_PLANNED);
+    if (!is_kept(v, r))
+        return;
+    v->again[r] = v->map[r];
     v->to->origin = node(v->to, v->map[r])->origin;
     if (is_narrow(v->from, r))
         v->again[r] = g_cast(v->to, U8, v->map[r]);
@@ -248,7 +261,7 @@ static void copy_early(Replay *v, Ref r)
 static void widen_early(Replay *v)
 {
     for (Ref r = v->from->n_primal; r < (Ref)v->from->node.n; r++) {
-        if (!is_early(v, r))
+        if (!is_kept(v, r))
             continue;
         v->to->origin = node(v->to, v->map[r])->origin;
         if (is_narrow(v->from, r))
@@ -272,7 +285,7 @@ static void copy_all(Replay *v)
     v->to->n_primal = (Ref)v->to->node.n;
     widen_early(v);
     for (Ref r = g->n_primal; r < (Ref)g->node.n; r++)
-        if (!is_early(v, r))
+        if (!is_kept(v, r))
             copy_reverse(v, r);
     graph_copy_roots(v->to, g, v->map);
 }
