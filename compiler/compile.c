@@ -30,10 +30,12 @@ static void dump_tree(Ctx *cx, const Ast *ast)
 static bool inspect(Ctx *cx, const char *stage, const Graph *g)
 {
     if (cx->dump != NULL && (strcmp(cx->dump, stage) == 0 || strcmp(cx->dump, "all") == 0)) {
+        Arena apart = {0}; /* printing resets the context's scratch */
         Text t;
-        text_init(&t, &cx->scratch);
+        text_init(&t, &apart);
         graph_print(g, &t);
         fprintf(cx->dump_to, "# %s, %s\n%s", g->name, stage, t.at);
+        arena_free(&apart);
     }
     if (!cx->verify)
         return true;
