@@ -204,10 +204,18 @@ static int64_t row_elems(const Graph *g, Ref r, Ref reduced)
     return n;
 }
 
-static bool has_reduce(const Graph *g, const Group *gr)
+/* A reduction, or an index that is narrowed where it is found. */
+static bool is_reduced(const Build *b, Ref r)
+{
+    const Graph *g = b->g;
+    Ref x = op_of(g, r) == OP_cast ? arg(g, r, 0) : r;
+    return optab[op_of(g, x)]->kind == OP_REDUCE && (x == r || !b->c->stored[x]);
+}
+
+static bool has_reduce(const Build *b, const Group *gr)
 {
     for (int i = 0; i < gr->out.n; i++)
-        if (optab[op_of(g, gr->out.at[i].ref)]->kind == OP_REDUCE)
+        if (is_reduced(b, gr->out.at[i].ref))
             return true;
     return gr->private.n > 0;
 }
@@ -224,7 +232,7 @@ static bool joins_rows(Build *b, Ref r, Group *gr, const Trace *t)
     for (int i = 0; i < gr->out.n; i++)
         if (!is_prefix(type_of(g, gr->out.at[i].ref), type_of(g, tall)))
             return false;
-    if (has_reduce(g, gr) || optab[op_of(g, r)]->kind == OP_REDUCE) {
+    if (has_reduce(b, gr) || is_reduced(b, r)) {
         Ref low = taller ? gr->main : r;
         if (type_elems(type_of(g, low)) == 1 && row_elems(g, tall, low) > TOP_LEVEL_ELEMS)
             return false;
@@ -284,7 +292,7 @@ static bool reads_group(const Build *b, Ref r, int group)
 static bool joins_epilogue(Build *b, Ref r, Group *gr, const Trace *t)
 {
     const Graph *g = b->g;
-    if (optab[op_of(g, r)]->kind == OP_REDUCE || gr->out.n >= 8)
+    if (is_reduced(b, r) || gr->out.n >= 8)
         return false;
     if (b->weight[r] > (float)b->c->caps->epilogue_insts)
         return false;
@@ -486,7 +494,7 @@ static int find_sibling(Build *b, Ref r)
         int i = type_elems(type_of(b->g, l)) == type_elems(type_of(b->g, r)) ? b->update[l] : -1;
         const Group *gr = i < 0 ? NULL : &b->c->group.at[i];
         if (gr != NULL && gr->kind == GROUP_LOOP && gr->guarded == b->guarded[r] &&
-            !has_reduce(b->g, gr) && same_shape(b->g, gr->main, r) && !makes_cycle(b, r, i))
+            !has_reduce(b, gr) && same_shape(b->g, gr->main, r) && !makes_cycle(b, r, i))
             return i;
     }
     return -1;
