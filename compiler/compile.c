@@ -135,11 +135,14 @@ static double light_share(const Form *f, EntryKind e)
     return f->remakes_light ? 1 : (f->keeps_light >> e & 1) != 0 ? 0 : by_default;
 }
 
-/* More bytes, less time: not where bytes are asked for. */
-static void transpose_operands(Ctx *cx, const Options *o, Graph **g)
+/* What scans read and hand on, as their kernels want it. */
+static void settle_scans(Ctx *cx, const Options *o, Graph **g)
 {
     const Target *t = target_find(o->target.target != NULL ? o->target.target : "cpu");
-    if (t != NULL && t->packs && o->budget.kind == BUDGET_NONE && take_graph(g, transpose_once(*g)))
+    bool packs = t != NULL && t->packs && o->budget.kind == BUDGET_NONE;
+    if (packs && take_graph(g, transpose_once(*g))) /* more bytes, less time */
+        simplify(cx, *g);
+    if (take_graph(g, bare_results(*g))) /* no copies of what inner scans give */
         simplify(cx, *g);
 }
 
@@ -189,7 +192,7 @@ static bool entry_graph(Ctx *cx, const Options *o, EntryKind e, bool primal_only
         simplify(cx, g);
     }
     if (e == ENTRY_INIT || e == ENTRY_EVAL || primal_only) {
-        transpose_operands(cx, o, out);
+        settle_scans(cx, o, out);
         own_results(*out);
         return true;
     }
@@ -216,7 +219,7 @@ static bool entry_graph(Ctx *cx, const Options *o, EntryKind e, bool primal_only
     if (o->form.kept > 0 &&
         keep_last_steps(room, e, o->form.kept, all)) /* fewer bytes, more time */
         simplify(cx, *out);
-    transpose_operands(cx, o, out);
+    settle_scans(cx, o, out);
     if (!inspect(cx, "reverse", g = *out))
         return false;
     if (model_loops(m, e) > 1)

@@ -293,7 +293,7 @@ static void begin_carry(Lowering *lo, Level *l, Calls *cs, const Loop *p, int i)
     memcpy(to.step, p->old[i].step, sizeof *to.step * (size_t)l->depth);
     const Buffer *a = &lo->p->buffer.at[init.buffer], *b = &lo->p->buffer.at[to.buffer];
     if (p->stack[i].before != NONE || a->offset < 0 || a->offset != b->offset ||
-        init.base != to.base)
+        init.base != to.base || memcmp(init.step, to.step, sizeof to.step) != 0)
         call_copy(lo, cs, &init, &to, type_of(l->g, first), node(l->g, p->gr->anchor)->origin);
 }
 

@@ -103,6 +103,8 @@ int64_t old_carry(const Graph *body, int i, int64_t carries);
 
 /* Finds both, of all scans.   requires: nothing has a value yet. */
 void level_share(Lowering *lo, Level *l);
+/* Is the pick one of those that would share memory with what a carry was, or is then? */
+bool level_stacks(const Level *l, const Group *gr, Ref pick);
 /* The node that has the memory r is in, from element level_shift() on. */
 Ref level_memory(const Level *l, Ref r);
 int64_t level_shift(const Level *l, Ref r);
@@ -114,6 +116,9 @@ Type level_type(const Level *l, Ref r);
 /* A group of the body can write result i, r, straight to its final place: an emitted slice
  * always, a carry if nobody reads the old one from then on. */
 bool body_writes_direct(const Clusters *c, Ref r, int i, int64_t carries);
+/* ... r is the last value of a carry of a scan within: the first value of that, which a kernel of
+ * the body can write to the same place, for nobody else reads it; or NONE. */
+Ref body_begins_direct(const Clusters *c, Ref r);
 /* Appends what the scan of the group may write over to l->over.
  * requires: the stacks of its carries are known, and so are their rows. */
 void level_over(Lowering *lo, Level *l, const Group *gr, int at);

@@ -25,9 +25,33 @@ static bool reads_arg(const Clusters *c, const Group *gr, int64_t i)
     return false;
 }
 
+static bool is_free(const Clusters *body, int result, int64_t i);
+
+/* May the scan, of which r is what it stacks or a carry's last value, write r over argument i? Its
+ * steps may read slices of that which they write over. */
+static bool scan_overwrites(const Clusters *c, const Group *scan, Ref r, int64_t i)
+{
+    const Graph *g = c->g;
+    const Scan is = scan_of(g, scan->anchor);
+    int64_t result = attr(g, r, 0)->i;
+    for (int j = 0; j < node(g, scan->anchor)->n_args; j++) {
+        Ref x = arg(g, scan->anchor, j), memory = memory_of(g, c->stored, x);
+        if (op_of(g, memory) != OP_arg || attr(g, memory, 0)->i != i)
+            continue;
+        bool sequence = j >= is.carries && j < is.carries + is.sequences;
+        int64_t n = type_elems(type_of(g, r));
+        bool alike = type_elems(type_of(g, x)) == n && type_elems(type_of(g, memory)) == n;
+        if (result < is.carries || !sequence || !alike || !is_free(scan->body, (int)result, j))
+            return false;
+    }
+    return true;
+}
+
 /* May the group write r over argument i of its body? */
 static bool overwrites_arg(const Clusters *c, const Group *gr, Ref r, int64_t i)
 {
+    if (gr->kind == GROUP_SCAN)
+        return scan_overwrites(c, gr, r, i);
     int out = -1;
     for (int j = 0; j < gr->operand.n; j++)
         if (gr->operand.at[j].out >= 0 && gr->out.at[gr->operand.at[j].out].ref == r)
@@ -74,14 +98,68 @@ static bool goes_on(const Clusters *c, const Group *inner, Ref pick, int i)
     return true;
 }
 
+/* No slice of argument i, a sequence, is read when, or after, the result is written over it. */
+static bool is_free(const Clusters *body, int result, int64_t i)
+{
+    Ref r = result_root(body->g, result)->ref;
+    if (ref_is_source(body->g, r) || body->group_of[r] < 0)
+        return false;
+    const Group *own = &body->group.at[body->group_of[r]];
+    for (int j = 0; j < body->g->root.n; j++) { /* results that are copied, at the end */
+        Ref root = body->g->root.at[j].ref;
+        if (op_of(body->g, root) == OP_arg && attr(body->g, root, 0)->i == i)
+            return false;
+    }
+    Ref first = body_begins_direct(body, r);
+    const Group *maker = first == NONE ? own : &body->group.at[body->group_of[first]];
+    if (first != NONE && reads_arg(body, maker, i))
+        return false;
+    return !read_after(body, maker, i) && overwrites_arg(body, own, r, i);
+}
+
 bool body_writes_direct(const Clusters *c, Ref r, int i, int64_t carries)
 {
     if (ref_is_source(c->g, r) || !c->stored[r] || c->group_of[r] < 0)
         return false;
     const Group *own = &c->group.at[c->group_of[r]];
     if (own->kind == GROUP_SCAN)
-        return i < carries && goes_on(c, own, r, i) && !read_after(c, own, i);
+        return i >= carries || (goes_on(c, own, r, i) && !read_after(c, own, i));
     return i >= carries || (!read_after(c, own, i) && overwrites_arg(c, own, r, i));
+}
+
+/* Somebody besides carries of the scan, which begin before its first step, reads the stored r. */
+static bool read_elsewhere(const Clusters *c, Ref scan, Ref r)
+{
+    for (int i = 0; i < c->g->root.n; i++)
+        if (memory_of(c->g, c->stored, c->g->root.at[i].ref) == r)
+            return true;
+    for (int i = 0; i < c->group.n; i++) {
+        const Group *gr = &c->group.at[i];
+        for (int j = 0; j < gr->operand.n; j++)
+            if (gr->operand.at[j].out < 0 && memory_of(c->g, c->stored, gr->operand.at[j].ref) == r)
+                return true;
+        int first = gr->anchor == scan ? (int)scan_of(c->g, scan).carries : 0;
+        for (int j = first; gr->kind == GROUP_SCAN && j < node(c->g, gr->anchor)->n_args; j++)
+            if (memory_of(c->g, c->stored, arg(c->g, gr->anchor, j)) == r)
+                return true;
+    }
+    return false;
+}
+
+Ref body_begins_direct(const Clusters *c, Ref r)
+{
+    const Group *own = &c->group.at[c->group_of[r]];
+    if (own->kind != GROUP_SCAN || attr(c->g, r, 0)->i >= scan_of(c->g, own->anchor).carries)
+        return NONE;
+    Ref first = arg(c->g, own->anchor, (int)attr(c->g, r, 0)->i);
+    if (ref_is_source(c->g, first) || !c->stored[first] || c->group_of[first] < 0 ||
+        read_elsewhere(c, own->anchor, first))
+        return NONE;
+    const Group *maker = &c->group.at[c->group_of[first]];
+    for (int i = 0; i < maker->out.n; i++)
+        if (maker->out.at[i].ref == first && maker->out.at[i].slot >= 0)
+            return NONE;
+    return maker->kernel != NULL ? first : NONE;
 }
 
 /* ---- the rows of stacks ------------------------------------------------------------------- */
@@ -113,20 +191,6 @@ static bool is_direct(const Site *s, int i)
     return is_wanted(s, i) && body_writes_direct(body, r, i, s->is.carries);
 }
 
-/* No slice of sequence i of the body is read when, or after, its memory is written. */
-static bool is_free(const Site *s, int i)
-{
-    const Clusters *body = s->gr->body;
-    Ref r = result_root(body->g, s->result)->ref;
-    const Group *own = &body->group.at[body->group_of[r]];
-    for (int j = 0; j < body->g->root.n; j++) { /* results that are copied, at the end */
-        Ref root = body->g->root.at[j].ref;
-        if (op_of(body->g, root) == OP_arg && attr(body->g, root, 0)->i == i)
-            return false;
-    }
-    return !read_after(body, own, i) && overwrites_arg(body, own, r, i);
-}
-
 /* Stacked from element `to` of memory on, of which each operand of the scan that is there begins
  * `moved` elements further than it does now. What a step reads lies where it writes, or where later
  * steps do: so it lies beside the first value of a carry's stack, too, which is there from the
@@ -141,7 +205,8 @@ static bool may_lie_over(const Site *s, Ref memory, int64_t to, int64_t moved)
             continue;
         bool alike = i >= first && i < end && type_elems(type_of(g, a)) == s->slice * s->is.count;
         int64_t from = level_shift(s->l, a) + moved, ahead = s->is.down ? to - from : from - to;
-        if (!alike || (ahead != 0 && ahead < s->slice) || (ahead == 0 && !is_free(s, i)))
+        if (!alike || (ahead != 0 && ahead < s->slice) ||
+            (ahead == 0 && !is_free(s->gr->body, s->result, i)))
             return false;
     }
     return true;

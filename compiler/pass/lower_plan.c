@@ -491,8 +491,15 @@ static Level *body_level(Lowering *lo, Level *outer, const Group *gr, const Carr
     for (int i = 0; i < n; i++) {
         Ref r = result_root(l->g, i)->ref;
         bool wanted = i < carries ? stack[i].before == NONE : pick_of(gr, outer->g, i) != NONE;
-        if (l->result_of[r] == 0 && wanted && body_writes_direct(l->c, r, i, carries))
-            l->result_of[r] = (Ref)i + 1;
+        if (l->result_of[r] != 0 || !wanted || !body_writes_direct(l->c, r, i, carries))
+            continue;
+        const Group *own = &l->c->group.at[l->c->group_of[r]];
+        if (own->kind == GROUP_SCAN && level_stacks(l, own, r)) /* fewer bytes */
+            continue;
+        l->result_of[r] = (Ref)i + 1;
+        Ref first = i < carries ? NONE : body_begins_direct(l->c, r);
+        if (first != NONE && l->result_of[first] == 0)
+            l->result_of[first] = (Ref)i + 1;
     }
     level_plan(lo, l, 0);
     return l;

@@ -14,10 +14,10 @@ static Ref part_of_value(const Level *l, const Group *gr, int i)
     for (int j = 0; j < gr->out.n; j++)
         if (gr->out.at[j].ref == r && gr->out.at[j].slot >= 0)
             return NONE;
-    for (int j = 0; j < l->g->root.n; j++) /* a result of a body is copied from where it is */
+    for (int j = 0; j < l->g->root.n; j++) /* a result of a body may be copied from where it is */
         if (l->g->root.at[j].ref == r && l->g->root.at[j].kind != ROOT_RESULT)
             return NONE;
-    return r != NONE && l->within[r] == NONE ? r : NONE;
+    return r != NONE && l->result_of[r] == 0 && l->within[r] == NONE ? r : NONE;
 }
 
 /* Where the old values of a carry are stacked, and where the new ones are. */
@@ -34,6 +34,17 @@ static CarryStack find_stack(const Level *l, const Group *gr, int carry, int64_t
             *to = part_of_value(l, gr, i);
     }
     return s;
+}
+
+bool level_stacks(const Level *l, const Group *gr, Ref pick)
+{
+    const Scan is = scan_of(l->g, gr->anchor);
+    for (int i = 0; i < is.carries && is.count > 1 && !l->apart; i++) {
+        CarryStack s = find_stack(l, gr, i, is.carries);
+        if (s.before != NONE && s.after != NONE && (s.before == pick || s.after == pick))
+            return true;
+    }
+    return false;
 }
 
 static void find_stacks(Lowering *lo, Level *l, const Group *gr, int at)

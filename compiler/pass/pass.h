@@ -111,6 +111,10 @@ Graph *sum_in_leaves(const Graph *g);
  * The caller frees it. */
 Graph *transpose_once(const Graph *g);
 
+/* A copy of the graph g in which bodies of scans hand on what scans within them give as it is, and
+ * it is reshaped where it is picked (bare_results.c). NULL: all do. The caller frees it. */
+Graph *bare_results(const Graph *g);
+
 /* A copy of the joint graph g in which the reverse pass computes again what the model says
  * (`recompute`). NULL: it asks for nothing. The caller frees it.
  * requires: vjp(); simplify() and cluster() know of the second computations by their origins. */

@@ -111,7 +111,7 @@ train steps {
 }
 E1
 budgets "$scratch/steps.model"
-says 0 "scans are cut into runs, 2 deep, whose values are computed again" \
+says 0 "of 36 steps of scans the last 6 are kept, and the first 30 run again" \
     "$gradc" plan "$scratch/steps.model" --budget min --allow-split
 
 says 2 "--allow-split is for a --budget" "$gradc" build examples/digits.model --allow-split

@@ -71,11 +71,11 @@ for name in causal all dropped summed guarded; do
     done
 done
 
-# What it takes: an eighth at most.
+# What it takes: a sixth at most.
 for name in causal dropped; do
     for batch in 1 3 5; do
         all=$(field "$name" peak -D batch=$batch) one=$(field "$name" peak -D batch=$batch --budget 100%)
-        check "$name of $batch: $all bytes where $one would do" [ "$all" -le $((one + one / 8)) ]
+        check "$name of $batch: $all bytes where $one would do" [ "$all" -le $((one + one / 6)) ]
         check "$name of $batch: $all bytes are planned for turns" [ "$all" -ge "$one" ]
     done
 done
