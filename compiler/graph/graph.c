@@ -137,8 +137,12 @@ Ref graph_copy_node(Graph *to, const Graph *from, Ref r, const Ref *map)
     const Node *n = node(from, r);
     ArenaMark mark = arena_mark(&to->cx->scratch);
     Ref *args = NEW_ARRAY(&to->cx->scratch, Ref, n->n_args);
-    for (int i = 0; i < n->n_args; i++)
+    for (int i = 0; i < n->n_args; i++) {
         args[i] = map[arg(from, r, i)];
+        if (args[i] == NONE && arg(from, r, i) != NONE) /* a gradient would lack a part */
+            diag_error(to->cx, E0990, NO_SPAN, "%s: %%%u is made of what is not there yet",
+                       from->name, r);
+    }
     Attr attrs[MAX_ATTRS];
     int n_attrs = op_attrs(optab[n->op]);
     to->origin = n->origin;

@@ -317,7 +317,8 @@ Graph *g_copy_body(Graph *outer, const Graph *body);
  * more results, the values that the reverse body reads, so that each Ref and each
  * earlier result stays what it was. */
 void g_scan_adjoint(Graph *g, Ref n, Ref ct, Ref d[]);
-/* Copies node r of `from`, with operands map[], into `to`; gives its Ref there. */
+/* Copies node r of `from`, with operands map[], into `to`; gives its Ref there.
+ * fails: NONE, after reporting E0990, where an operand has no copy. */
 Ref graph_copy_node(Graph *to, const Graph *from, Ref r, const Ref *map);
 /* The roots of `from`, at map[], and its origin: the end of a copy. */
 void graph_copy_roots(Graph *to, const Graph *from, const Ref *map);

@@ -109,9 +109,6 @@ static const Origin *asking(Replay *v, const Origin *from, Memory memory)
 static Ref copy(Replay *v, Ref r, const Ref *map, Memory memory)
 {
     Ref made = graph_copy_node(v->to, v->from, r, map);
-    if (made == NONE) /* a gradient would lack a part */
-        diag_error(v->to->cx, E0990, NO_SPAN, "%s: %%%u is made of what is not there yet",
-                   v->from->name, r);
     Node *n = &v->to->node.at[made];
     n->origin = asking(v, n->origin, memory);
     return made;

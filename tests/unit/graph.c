@@ -174,6 +174,18 @@ START_TEST(halves_are_summed_in_f32)
 }
 END_TEST
 
+START_TEST(copies_of_what_is_not_there_are_errors)
+{
+    Ref x = input("f32[2]"), y = g_add(g, x, x);
+    Graph *to = graph_new(&cx, "to");
+    Ref map[3] = {NONE};
+    refused(graph_copy_node(to, g, y, map), "test: %2 is made of what is not there yet");
+    map[x] = g_input(to, 0, *type_of(g, x));
+    ck_assert_uint_ne(graph_copy_node(to, g, y, map), NONE);
+    graph_free(to);
+}
+END_TEST
+
 START_TEST(powers_become_products)
 {
     Ref x = input("f32[3]");
@@ -478,6 +490,7 @@ Suite *suite_graph(void)
     tcase_add_test(c, convolutions_have_the_usual_sizes);
     tcase_add_test(c, reports_state_both_facts);
     tcase_add_test(c, halves_are_summed_in_f32);
+    tcase_add_test(c, copies_of_what_is_not_there_are_errors);
     tcase_add_test(c, powers_become_products);
     tcase_add_test(c, paths_name_block_calls);
     tcase_add_test(c, scan_is_checked);
