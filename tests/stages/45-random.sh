@@ -9,8 +9,17 @@ if ! build build Release gradc-smith >build/log/make-smith.txt 2>&1; then
     fail "the build of gradc-smith"
     finish
 fi
-for model in tests/smith/found/*.model tests/golden/chunk/keys.model; do
-    check "$model" build/gradc-smith check "$model"
+set -- tests/smith/found/*.model tests/golden/chunk/keys.model
+# shellcheck disable=SC2016  # expanded by the inner shell
+printf '%s\n' "$@" | sort -r | xargs -P "$(cores)" -I {} sh -c '
+    said=build/log/found-$(basename "$1" .model)
+    build/gradc-smith check "$1" >"$said.txt" 2>&1
+    echo $? >"$said.status"' sh {}
+for model in "$@"; do
+    said=build/log/found-$(basename "$model" .model)
+    # shellcheck disable=SC2016  # likewise
+    check "$model" sh -c 'cat "$1.txt" && exit "$(cat "$1.status")"' sh "$said"
+    rm -f "$said.txt" "$said.status"
 done
 demand=
 [ "$models" -ge 250 ] && demand=--demand
