@@ -77,7 +77,8 @@ static int base_of(const Build *b, const Group *gr)
 }
 
 /* A number that is made of the base, as whether all of it is finite, is made before rows are added,
- * which then lie where the base does. */
+ * which then lie where the base does. Not a guarded one: what says whether it runs may need the
+ * rows. */
 static void numbers_first(Build *b, Edges *es)
 {
     Clusters *c = b->c;
@@ -87,7 +88,7 @@ static void numbers_first(Build *b, Edges *es)
         for (int j = 0; j < n && from >= 0; j++) {
             int reader = es->e.at[j].to;
             bool number = es->e.at[j].from == from && !es->e.at[j].overwrites && reader != i &&
-                          only_scalars(b, &c->group.at[reader]);
+                          !c->group.at[reader].guarded && only_scalars(b, &c->group.at[reader]);
             if (number && !group_depends(b, reader, i))
                 add_edge(b, es, reader, i, false);
         }
