@@ -351,11 +351,10 @@ static Part part_take_along(const Pair *p, Ref r)
 
 /* ---- contractions --------------------------------------------------------------------- */
 
-enum { EXTENT, N_OUT, MAP };
-
 static bool is_row_index(const Pair *p, Ref r, int i)
 {
-    return attr(p->whole, r, EXTENT)->ints[i] != attr(p->micro, r, EXTENT)->ints[i];
+    return attr(p->whole, r, CONTRACT_EXTENT)->ints[i] !=
+           attr(p->micro, r, CONTRACT_EXTENT)->ints[i];
 }
 
 static bool same_map_dim(const MapDim *x, const MapDim *y)
@@ -369,7 +368,8 @@ static bool same_map_dim(const MapDim *x, const MapDim *y)
 /* The axis of the operand's rows is walked by one index, row by row, and nothing else is. */
 static bool walks_rows(const Pair *p, Ref r, int which)
 {
-    const Attr *w = attr(p->whole, r, MAP + which), *m = attr(p->micro, r, MAP + which);
+    const Attr *w = attr(p->whole, r, CONTRACT_X + which),
+               *m = attr(p->micro, r, CONTRACT_X + which);
     int axis = operand_axis(p, r, which);
     for (int i = 0; i < w->n; i++) {
         const MapDim *d = &w->map[i];
@@ -388,15 +388,16 @@ static bool walks_rows(const Pair *p, Ref r, int which)
 static Part part_contract(const Pair *p, Ref r)
 {
     Part x = part_product(p, r, 1);
-    const Attr *w = attr(p->whole, r, EXTENT), *m = attr(p->micro, r, EXTENT);
+    const Attr *w = attr(p->whole, r, CONTRACT_EXTENT), *m = attr(p->micro, r, CONTRACT_EXTENT);
     int n_rows = 0;
     bool summed = false;
-    if (w->n != m->n || !same_attr(p, r, N_OUT) || !walks_rows(p, r, 0) || !walks_rows(p, r, 1))
+    if (w->n != m->n || !same_attr(p, r, CONTRACT_N_OUT) || !walks_rows(p, r, 0) ||
+        !walks_rows(p, r, 1))
         return rows_meet(p, r);
     for (int i = 0; i < w->n; i++)
         if (is_row_index(p, r, i)) {
             n_rows++;
-            summed = i >= attr(p->whole, r, N_OUT)->i;
+            summed = i >= attr(p->whole, r, CONTRACT_N_OUT)->i;
         }
     if (n_rows > 1)
         return rows_meet(p, r);

@@ -264,7 +264,8 @@ Ref g_cumsum(Graph *g, Ref x, int axis, bool down);
 
 /* The one contraction: out[o...] = sum over s of X[x_map(o, s)] * Y[y_map(o, s)].
  * Indices 0..n_out-1 are the result's axes, n_out..n-1 are summed, the last moving
- * fastest. An element outside of an operand is 0. */
+ * fastest. An element outside of an operand is 0. Its attributes, by number: */
+enum { CONTRACT_EXTENT, CONTRACT_N_OUT, CONTRACT_X, CONTRACT_Y };
 Ref g_contract(Graph *g, Ref x, Ref y, const int64_t *extent, int n_out, int n, const MapDim *x_map,
                const MapDim *y_map);
 /* The cotangent of operand `which` (0: x, 1: y) of a contract node: contractions again. */

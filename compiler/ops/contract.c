@@ -2,8 +2,6 @@
  * dimensions with stride, padding, dilation and groups, and its two gradients. */
 #include "../graph/op.h"
 
-enum { EXTENT, N_OUT, X_MAP, Y_MAP };
-
 static bool wrong(Shape *s, const char *what)
 {
     return shape_error(s, E0223, "`contract`: %s", what);
@@ -12,7 +10,7 @@ static bool wrong(Shape *s, const char *what)
 /* Indices ascending and known, products of coefficients and extents within bounds. */
 static bool map_shape(Shape *s, int which)
 {
-    const Attr *map = &s->attr[X_MAP + which], *extent = &s->attr[EXTENT];
+    const Attr *map = &s->attr[CONTRACT_X + which], *extent = &s->attr[CONTRACT_EXTENT];
     const int64_t most = (int64_t)1 << 50;
     if (map->n != shape_arg(s, which)->rank)
         return wrong(s, "an index map has one entry for each axis of its operand");
@@ -35,8 +33,8 @@ static bool map_shape(Shape *s, int which)
 
 static bool contract_shape(Shape *s)
 {
-    const Attr *extent = &s->attr[EXTENT];
-    int64_t n_out = s->attr[N_OUT].i;
+    const Attr *extent = &s->attr[CONTRACT_EXTENT];
+    int64_t n_out = s->attr[CONTRACT_N_OUT].i;
     const Type *x = shape_arg(s, 0), *y = shape_arg(s, 1);
     if (x->rank < 0 || y->rank < 0 || !dtype_is_float(x->dtype) || x->dtype != y->dtype)
         return shape_error(s, E0220, "cannot multiply %s by %s: both must be floats of one type",
@@ -64,21 +62,22 @@ static Ref contract_simple(Graph *g, Ref n)
     MapDim map[2][MAX_RANK];
     Ref x[2];
     bool turned = false;
-    for (int i = 0; i < a[EXTENT].n; i++)
-        if (a[EXTENT].ints[i] == 0)
+    for (int i = 0; i < a[CONTRACT_EXTENT].n; i++)
+        if (a[CONTRACT_EXTENT].ints[i] == 0)
             return g_full(g, *type_of(g, n), 0);
     for (int which = 0; which < 2; which++) {
         x[which] = arg(g, n, which);
         bool here = op_of(g, x[which]) == OP_transpose;
-        for (int d = 0; d < a[X_MAP + which].n; d++)
-            map[which][here ? attr(g, x[which], 0)->ints[d] : d] = a[X_MAP + which].map[d];
+        for (int d = 0; d < a[CONTRACT_X + which].n; d++)
+            map[which][here ? attr(g, x[which], 0)->ints[d] : d] = a[CONTRACT_X + which].map[d];
         turned = turned || here;
         if (here)
             x[which] = arg(g, x[which], 0);
     }
     if (!turned)
         return NONE;
-    return g_contract(g, x[0], x[1], a[EXTENT].ints, (int)a[N_OUT].i, a[EXTENT].n, map[0], map[1]);
+    return g_contract(g, x[0], x[1], a[CONTRACT_EXTENT].ints, (int)a[CONTRACT_N_OUT].i,
+                      a[CONTRACT_EXTENT].n, map[0], map[1]);
 }
 
 const Op op_contract = {

@@ -32,13 +32,12 @@ static bool is_only(const MapDim *m, const int64_t *extent, int index)
     return found && m->base == 0;
 }
 
-enum { EXTENT, N_OUT, X_MAP, Y_MAP };
-
 /* x[N, C, s...] and weights, of which the x map's first entries are indices 0 and `channel`, and
  * the result begins with N. */
 static bool reads_batch(const Graph *g, Ref r)
 {
-    const Attr *extent = attr(g, r, EXTENT), *x = attr(g, r, X_MAP), *y = attr(g, r, Y_MAP);
+    const Attr *extent = attr(g, r, CONTRACT_EXTENT), *x = attr(g, r, CONTRACT_X),
+               *y = attr(g, r, CONTRACT_Y);
     if (op_of(g, r) != OP_contract || x->n < 3 || x->n != y->n)
         return false;
     for (int d = 0; d < y->n; d++)
@@ -53,9 +52,10 @@ static bool is_depthwise(const Graph *g, Ref r)
     enum { LEAST = 8 }; /* channels that are worth their lanes */
     if (op_of(g, r) != OP_contract || !reads_batch(g, r))
         return false;
-    const Attr *extent = attr(g, r, EXTENT), *x = attr(g, r, X_MAP);
-    return attr(g, r, N_OUT)->i == x->n + 1 && dim(g, r, 1) >= LEAST &&
-           is_only(&x->map[1], extent->ints, 1) && map_coef(&attr(g, r, Y_MAP)->map[0], 1) != 0;
+    const Attr *extent = attr(g, r, CONTRACT_EXTENT), *x = attr(g, r, CONTRACT_X);
+    return attr(g, r, CONTRACT_N_OUT)->i == x->n + 1 && dim(g, r, 1) >= LEAST &&
+           is_only(&x->map[1], extent->ints, 1) &&
+           map_coef(&attr(g, r, CONTRACT_Y)->map[0], 1) != 0;
 }
 
 /* The reshape of one to [N, C M, s...]. */
@@ -77,8 +77,8 @@ static bool is_dense(const Graph *g, Ref r)
 {
     if (op_of(g, r) != OP_contract || !reads_batch(g, r))
         return false;
-    const Attr *x = attr(g, r, X_MAP), *y = attr(g, r, Y_MAP);
-    if (attr(g, r, N_OUT)->i != x->n || map_coef(&y->map[0], 1) == 0)
+    const Attr *x = attr(g, r, CONTRACT_X), *y = attr(g, r, CONTRACT_Y);
+    if (attr(g, r, CONTRACT_N_OUT)->i != x->n || map_coef(&y->map[0], 1) == 0)
         return false;
     for (int d = 1; d < x->n; d++)
         if (map_coef(&x->map[d], 1) != 0)
@@ -89,10 +89,10 @@ static bool is_dense(const Graph *g, Ref r)
 /* ... whose windows have one place. */
 static bool is_of_places(const Graph *g, Ref r)
 {
-    const Attr *extent = attr(g, r, EXTENT);
+    const Attr *extent = attr(g, r, CONTRACT_EXTENT);
     if (!is_dense(g, r))
         return false;
-    for (int i = (int)attr(g, r, N_OUT)->i + 1; i < extent->n; i++)
+    for (int i = (int)attr(g, r, CONTRACT_N_OUT)->i + 1; i < extent->n; i++)
         if (extent->ints[i] != 1)
             return false;
     return true;
@@ -202,7 +202,8 @@ static Ref as_lying(Channels *c, Ref r)
 static Ref contract_lying(Channels *c, Ref r, const int *at)
 {
     const Graph *g = c->from;
-    const Attr *extent = attr(g, r, EXTENT), *x = attr(g, r, X_MAP), *y = attr(g, r, Y_MAP);
+    const Attr *extent = attr(g, r, CONTRACT_EXTENT), *x = attr(g, r, CONTRACT_X),
+               *y = attr(g, r, CONTRACT_Y);
     int64_t size[MAX_INDICES];
     MapDim x_map[MAX_RANK], y_map[MAX_RANK];
     bool lies = c->last[arg(g, r, 0)];
@@ -220,14 +221,14 @@ static Ref contract_lying(Channels *c, Ref r, const int *at)
     Ref from = lies ? as_lying(c, arg(g, r, 0)) : as_written(c, arg(g, r, 0));
     Ref weights = as_written(c, arg(g, r, 1));
     c->to->origin = node(g, r)->origin;
-    return g_contract(c->to, from, weights, size, (int)attr(g, r, N_OUT)->i, extent->n, x_map,
-                      y_map);
+    return g_contract(c->to, from, weights, size, (int)attr(g, r, CONTRACT_N_OUT)->i, extent->n,
+                      x_map, y_map);
 }
 
 /* Places of the result's axes: N, places, then `channels` axes. */
 static Ref contract_last(Channels *c, Ref r, int channels)
 {
-    int at[MAX_INDICES], n_out = (int)attr(c->from, r, N_OUT)->i;
+    int at[MAX_INDICES], n_out = (int)attr(c->from, r, CONTRACT_N_OUT)->i;
     for (int i = 0; i < MAX_INDICES; i++)
         at[i] = i;
     for (int i = 1; i < n_out; i++)

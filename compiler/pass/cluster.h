@@ -6,8 +6,7 @@
 
 #include "elem.h"
 
-/* Attributes of contract and slice, as graph/make.c and graph/views.c give them. */
-enum { CONTRACT_EXTENT, CONTRACT_N_OUT, CONTRACT_X, CONTRACT_Y };
+/* Attributes of slice, as graph/views.c gives them. */
 enum { SLICE_AXIS, SLICE_START, SLICE_SIZE, SLICE_STEP };
 
 typedef enum GroupKind {

@@ -4,8 +4,6 @@
 
 #include "../plan/plan.h"
 
-enum { EXTENT = 0 }; /* of contract */
-
 static double elems(const Graph *g, Ref r)
 {
     return type_of(g, r)->rank < 0 ? 0 : (double)type_elems(type_of(g, r));
@@ -13,7 +11,7 @@ static double elems(const Graph *g, Ref r)
 
 static double contract_ns(const Graph *g, Ref r)
 {
-    const Attr *extent = attr(g, r, EXTENT);
+    const Attr *extent = attr(g, r, CONTRACT_EXTENT);
     double flops = 2;
     for (int i = 0; i < extent->n; i++)
         flops *= (double)extent->ints[i];

@@ -6,7 +6,6 @@
  * That is another order of sums, so it follows from shapes alone. */
 #include "pass.h"
 
-enum { EXTENT, N_OUT, X_MAP, Y_MAP };
 enum { FEW_RESULTS = 512, MANY_TERMS = 1 << 14, LEAVES_OF_FEW = 16 };
 /* Of more results, up to what is tiles enough: elements to pack that are worth a call more, and how
  * little results of all leaves are beside them. A leaf of four still has whole pictures for each
@@ -37,8 +36,8 @@ static int64_t leaves_of(const Graph *g, Ref r)
 {
     if (op_of(g, r) != OP_contract || r < g->n_primal || g->n_primal == NONE)
         return 1;
-    const Attr *extent = attr(g, r, EXTENT);
-    int n_out = (int)attr(g, r, N_OUT)->i, k = slowest(extent, n_out);
+    const Attr *extent = attr(g, r, CONTRACT_EXTENT);
+    int n_out = (int)attr(g, r, CONTRACT_N_OUT)->i, k = slowest(extent, n_out);
     int64_t terms = 1, results = type_elems(type_of(g, r));
     for (int i = n_out; i < extent->n; i++)
         terms *= extent->ints[i];
@@ -65,14 +64,14 @@ static MapDim with_leaf(const MapDim *m, int k, int64_t each)
 
 static Ref in_leaves(Graph *to, const Graph *g, Ref r, int64_t leaves, const Ref *map)
 {
-    const Attr *extent = attr(g, r, EXTENT);
-    int n_out = (int)attr(g, r, N_OUT)->i, k = slowest(extent, n_out);
+    const Attr *extent = attr(g, r, CONTRACT_EXTENT);
+    int n_out = (int)attr(g, r, CONTRACT_N_OUT)->i, k = slowest(extent, n_out);
     int64_t size[MAX_INDICES] = {leaves}, each = extent->ints[k] / leaves;
     MapDim m[2][MAX_RANK];
     for (int i = 0; i < extent->n; i++)
         size[i + 1] = i == k ? each : extent->ints[i];
     for (int f = 0; f < 2; f++) {
-        const Attr *from = attr(g, r, X_MAP + f);
+        const Attr *from = attr(g, r, CONTRACT_X + f);
         for (int d = 0; d < from->n; d++)
             m[f][d] = with_leaf(&from->map[d], k, each);
     }

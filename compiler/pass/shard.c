@@ -88,11 +88,9 @@ static int sum_over_ranks(Sharding *x, Ref r)
 
 /* ---- contractions ------------------------------------------------------------------- */
 
-enum { EXTENT, N_OUT, MAP };
-
 static int index_of(const Sharding *x, Ref r, int which, int axis)
 {
-    const MapDim *m = axis < 0 ? NULL : &attr(x->g, r, MAP + which)->map[axis];
+    const MapDim *m = axis < 0 ? NULL : &attr(x->g, r, CONTRACT_X + which)->map[axis];
     return m != NULL && m->n == 1 && m->coef[0] == 1 && m->base == 0 ? m->index[0] : -1;
 }
 
@@ -107,7 +105,7 @@ static int axis_at(const Sharding *x, Ref r, int which, int i)
 
 static bool reads_index(const Sharding *x, Ref r, int which, int i)
 {
-    const Attr *map = attr(x->g, r, MAP + which);
+    const Attr *map = attr(x->g, r, CONTRACT_X + which);
     for (int a = 0; a < map->n; a++)
         for (int t = 0; t < map->map[a].n; t++)
             if (map->map[a].index[t] == i)
@@ -122,7 +120,8 @@ static int column_axis(const Sharding *x, Ref r, int which)
     int best = -1;
     for (int a = 0; a < rank(x->g, w); a++) {
         int i = index_of(x, r, which, a);
-        bool column = i >= 0 && i < attr(x->g, r, N_OUT)->i && !reads_index(x, r, 1 - which, i);
+        bool column =
+            i >= 0 && i < attr(x->g, r, CONTRACT_N_OUT)->i && !reads_index(x, r, 1 - which, i);
         bool better = best < 0 ||
                       (divides(x, dim(x->g, w, a)) && !divides(x, dim(x->g, w, best))) ||
                       (divides(x, dim(x->g, w, a)) == divides(x, dim(x->g, w, best)) &&
@@ -156,7 +155,7 @@ static int shard_contract(Sharding *x, Ref r)
     int i = index[0] >= 0 ? index[0] : index[1];
     if (i < 0)
         return WHOLE;
-    return i < attr(x->g, r, N_OUT)->i ? i : sum_over_ranks(x, r);
+    return i < attr(x->g, r, CONTRACT_N_OUT)->i ? i : sum_over_ranks(x, r);
 }
 
 /* ---- elements at the same index, views ------------------------------------------------ */

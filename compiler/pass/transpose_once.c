@@ -6,7 +6,6 @@
 #include <string.h>
 #include "pass.h"
 
-enum { EXTENT, N_OUT, X_MAP, Y_MAP };
 enum { OFTEN = 32, MANY_ROWS = 256 };
 enum { LINE = 64, LINES = 3, ALIASED = 1024 }; /* bytes; lines; bytes that places are not apart */
 
@@ -34,9 +33,9 @@ static int factor_of(const Graph *body, Ref r, int f, const Scan *is)
     if (op_of(body, r) != OP_contract || op_of(body, x) != OP_arg || t->rank < 2)
         return -1;
     int operand = (int)attr(body, x, 0)->i;
-    const Attr *extent = attr(body, r, EXTENT), *map = attr(body, r, X_MAP + f);
+    const Attr *extent = attr(body, r, CONTRACT_EXTENT), *map = attr(body, r, CONTRACT_X + f);
     int rows = index_of(&map->map[t->rank - 2]), cols = index_of(&map->map[t->rank - 1]);
-    int n_out = (int)attr(body, r, N_OUT)->i;
+    int n_out = (int)attr(body, r, CONTRACT_N_OUT)->i;
     bool along = rows >= 0 && rows < n_out && cols >= n_out;
     bool fixed = operand >= is->carries + is->sequences && t->dtype == F32;
     if (!along || !fixed || extent->ints[rows] < MANY_ROWS ||
@@ -93,11 +92,11 @@ static Ref transposed(Graph *to, Ref x)
 static Ref contraction(Graph *to, const Graph *body, Ref r, const Turned *t, const Ref *map,
                        const Ref *turned)
 {
-    const Attr *extent = attr(body, r, EXTENT);
+    const Attr *extent = attr(body, r, CONTRACT_EXTENT);
     MapDim m[2][MAX_RANK];
     Ref x[2];
     for (int f = 0; f < 2; f++) {
-        const Attr *from = attr(body, r, X_MAP + f);
+        const Attr *from = attr(body, r, CONTRACT_X + f);
         int i = factor_of(body, r, f, &t->is), last = from->n - 1;
         memcpy(m[f], from->map, (size_t)from->n * sizeof *from->map);
         x[f] = i < 0 ? map[arg(body, r, f)] : turned[i];
@@ -107,8 +106,8 @@ static Ref contraction(Graph *to, const Graph *body, Ref r, const Turned *t, con
         }
     }
     to->origin = node(body, r)->origin;
-    return g_contract(to, x[0], x[1], extent->ints, (int)attr(body, r, N_OUT)->i, extent->n, m[0],
-                      m[1]);
+    return g_contract(to, x[0], x[1], extent->ints, (int)attr(body, r, CONTRACT_N_OUT)->i,
+                      extent->n, m[0], m[1]);
 }
 
 static Ref copy_scan(Graph *to, const Graph *g, Ref scan, const Ref *map, Arena *a);
