@@ -83,6 +83,7 @@ static int find_ref(const Ref *at, int n, Ref r)
 static void list_operands(Merge *m)
 {
     const Graph *g = m->g;
+    m->carry.n = m->sequence.n = m->same.n = 0; /* those of the B before, which did not serve */
     for (int i = 0; i < node(g, m->b)->n_args; i++) {
         Ref x = arg(g, m->b, i);
         if (i < m->of_b.carries)
@@ -258,13 +259,13 @@ static Graph *merge(Merge *m, Graph *outer)
     return NULL;
 }
 
-/* A copy of g in which the first two that can be are merged, a body of `outer` where that is not
+/* A copy of g in which two that can be are merged, a body of `outer` where that is not
  * NULL. In a joint graph B is of the reverse pass. */
 static Graph *merge_first(Ctx *cx, const Graph *g, Graph *outer)
 {
     Graph *found = NULL;
     Ref end = (Ref)g->node.n, last = outer == NULL ? g->n_primal : end;
-    for (Ref f = 1; f < last && found == NULL; f++) {
+    for (Ref f = last - 1; f > 0 && found == NULL; f--) { /* the first B is the last F's reverse */
         if (!is_chunks(g, f))
             continue;
         Merge m = {.cx = cx, .g = g, .f = f, .of_f = scan_of(g, f)};

@@ -46,6 +46,8 @@ model kept 'q = nn.heads_of(h, heads)' 'keep s = softmax(q @ transpose(q))' \
 model biased 'q = nn.heads_of(h, heads)' 'param near : f32[heads, t, t] = normal(std = 0.3)' \
     's = softmax(q @ transpose(q) + near)' \
     'h = h + reshape(transpose(s @ q, [0, 2, 1, 3]), [batch, t, width])' "$plain" "$loss"
+model heads "$plain" 'tail = nn.linear(h, vocab) as tail' \
+    'loss mean(nn.cross_entropy(logits, target)) + 0.5 * mean(nn.cross_entropy(tail, target, smoothing = 0.1))'
 model ranked 'q = nn.heads_of(h, heads)' 's = cumsum(relu(q @ transpose(q)), axis = -1)' \
     'h = h + reshape(transpose(s @ q, [0, 2, 1, 3]), [batch, t, width]) * 0.01' "$plain" "$loss"
 
@@ -82,7 +84,7 @@ bytes() {
         sed -n 's/^entry grad: .*(\([0-9,]*\) bytes).*/\1/p' | tr -d ,
 }
 
-for name in causal dropped all grouped weighted biased ranked kept shown; do
+for name in causal dropped all grouped weighted biased heads ranked kept shown; do
     near "$name" --chunk 512
     near "$name" --chunk 4000
     "$gradc" test "$scratch/$name.model" -D t=24 -D batch=2 --chunk 512 >"$scratch/out" 2>&1
@@ -100,7 +102,7 @@ paste "$scratch/whole" "$scratch/rows" | awk '
 verdict $? "bf16: sums of chunks are off"
 
 # It saves what it is for; what is kept or an output stays whole.
-for name in causal dropped all grouped weighted ranked; do
+for name in causal dropped all grouped weighted heads ranked; do
     [ $((10 * $(bytes "$name" --chunk 512))) -lt $((6 * $(bytes "$name" --chunk 0))) ]
     verdict $? "$name: chunks save less than 40 %: $(bytes "$name" --chunk 512) of $(bytes "$name" --chunk 0)"
 done
