@@ -223,6 +223,8 @@ static bool mentions(const KAff *x, Val index)
  * same element. Of a LOCAL buffer each iteration of the grid has its own. */
 static const char *check_race(const Verifier *v, const KAccess *a, bool local)
 {
+    if (never_runs(v))
+        return NULL;
     for (int d = local ? v->grid : 0; d < v->depth; d++) {
         const KInst *l = inst_of(v, v->loop[d]);
         bool told = mentions(&a->at, v->loop[d]);
