@@ -69,7 +69,8 @@ int64_t program_rows(const Program *p, const Entry *e)
 static int row_step(const Program *p, const Call *call, int32_t n, int32_t input)
 {
     int found = 0;
-    for (const Call *c = call; c < call + n && found == 0; c++) {
+    for (int j = 0; j < n && found == 0; j++) {
+        const Call *c = &call[j];
         for (int i = 0; i < c->n_ops && found == 0; i++) {
             const Buffer *b = &p->buffer.at[c->op[i].buffer];
             int64_t step = c->op[i].step[0];

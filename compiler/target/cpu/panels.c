@@ -76,7 +76,8 @@ static void each_call(Search *s, Call *call, int32_t n, EachCall *f)
         if (c->kind == CALL_KERNEL || c->n_body == 0)
             f(s, c);
         s->in_turns += turns;
-        each_call(s, c->body, c->n_body, f);
+        if (c->n_body > 0)
+            each_call(s, c->body, c->n_body, f);
         s->in_turns -= turns;
     }
 }
