@@ -76,7 +76,7 @@ Policy make_reshape, make_transpose, make_slice, make_pad, make_concat, make_spl
 Policy make_matmul, make_batched, make_einsum, make_conv, make_layer, make_norm;
 Policy make_rotary, make_grouped;
 Policy make_gather, make_take, make_scatter, make_one_hot, make_triangle, make_loss_rows,
-    make_attention;
+    make_attention, make_heads;
 Policy make_cast, make_integers, make_number, make_draw, make_dropout, make_state, make_derivative,
     make_detach;
 Policy make_scan, make_counted_scan, make_shared;

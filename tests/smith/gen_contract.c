@@ -406,3 +406,35 @@ bool make_loss_rows(Gen *g)
     return gen_let(g, v, "nn.cross_entropy(%s, %s%s)", x->name, label->name,
                    gen_chance(g, 30) ? ", smoothing = 0.1" : "") != NULL;
 }
+
+/* Several heads over the same rows, each so wide that the compiler takes some rows at a time
+ * (chunk.c): those of one head meet those of the others, and the reverse of all. */
+bool make_heads(Gen *g)
+{
+    static const char *const form[] = {"sum(softmax(%s) * %s, axis = -1)",
+                                       "mean(tanh(%s) * %s, axis = -1)",
+                                       "max(%s, axis = -1) + sum(0.1 * %s, axis = -1)"};
+    Var *x = gen_pick(g, is_matrix);
+    if (x == NULL || x->t == F16 || x->t == BF16 || g->in_scan)
+        return false;
+    int64_t dim[MAX_RANK], width = x->dim[x->rank - 1] * 6 + gen_int(g, 0, 5);
+    memcpy(dim, x->dim, sizeof dim);
+    dim[x->rank - 1] = width;
+    Var wide = shaped(x, x->rank, dim), row = shaped(x, x->rank - 1, x->dim);
+    wide.batch = row.batch = x->batch;
+    wide.trained = row.trained = true;
+    wide.hi = magnitude(x) * 2, wide.lo = -wide.hi;
+    if (elems(&wide) > MAX_ELEMS)
+        return false;
+    int heads = gen_int(g, 2, 4), id = g->blocks;
+    for (int i = 0; i < heads; i++) {
+        bool again = i > 0 && gen_chance(g, 25);
+        Var *y = gen_let(g, wide, "nn.linear(%s, %lld) %s block%d", x->name, (long long)width,
+                         again ? "share" : "as", again ? id : g->blocks++);
+        row.hi = magnitude(y) * 2, row.lo = -row.hi;
+        y->uses++;
+        const char *e = form[gen_int(g, 0, 2)];
+        gen_let(g, row, e, y->name, y->name);
+    }
+    return true;
+}

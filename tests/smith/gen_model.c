@@ -276,7 +276,7 @@ static const struct {
     {make_gather, 5},   {make_take, 5},       {make_scatter, 3},   {make_one_hot, 3},
     {make_triangle, 3}, {make_loss_rows, 2},  {make_draw, 6},      {make_dropout, 2},
     {make_state, 2},    {make_derivative, 3}, {make_scan, 3},      {make_counted_scan, 4},
-    {make_listed, 5},   {make_rule, 4},       {make_attention, 3},
+    {make_listed, 5},   {make_rule, 4},       {make_attention, 3}, {make_heads, 3},
 };
 
 static void statement(Gen *g)
