@@ -24,6 +24,9 @@ import time
 # Libraries of the peers choose their kernels for this machine, whatever the environment says.
 for name in ("OPENBLAS_CORETYPE", "OPENBLAS_L2_SIZE", "MKL_ENABLE_INSTRUCTIONS"):
     os.environ.pop(name, None)
+# What keeps each of them, and numpy of the yardstick, to AVX2, for the ratios of processors without AVX-512.
+AVX2 = {"ATEN_CPU_CAPABILITY": "avx2", "ONEDNN_MAX_CPU_ISA": "AVX2", "MKL_ENABLE_INSTRUCTIONS": "AVX2",
+        "OPENBLAS_CORETYPE": "Haswell", "XLA_FLAGS": "--xla_cpu_max_isa=AVX2"}
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.dirname(os.path.dirname(HERE))
@@ -97,7 +100,8 @@ def time_gradc(args, row, threads):
     got = command([args.gradc, "bench", model_of(row), "--threads", str(threads), "--json",
                    "--steps", str(steps), "--warmup", str(max(1, steps // 10)),
                    "--no-cache", "--jobs", str(threads),
-                   *(["--denormals", "flush"] if args.flush else [])], threads, args.limit)
+                   *(["--denormals", "flush"] if args.flush else []),
+                   *(["--cpu", "x86-64-v3"] if args.isa == "avx2" else [])], threads, args.limit)
     if got is None:
         return None
     step = got.get("step_ms", got.get("grad_ms"))   # without a train block: the gradients
@@ -266,6 +270,8 @@ def arguments():
     a.add_argument("--flush", action="store_true",
                    help="denormals are zeros: gradc bench --denormals flush, torch.set_flush_denormal(True);\n"
                         "JAX flushes them anyway (of rnn-1000 most of the time goes into them elsewhere)")
+    a.add_argument("--isa", choices=["native", "avx2"], default="native",
+                   help="avx2: gradc --cpu x86-64-v3, and peers kept to it, on a processor that has more")
     a.add_argument("--check", action="store_true")
     a.add_argument("--verbose", action="store_true")
     args = a.parse_args()
@@ -275,6 +281,8 @@ def arguments():
     args.rows = args.rows or [r for r in ROWS if args.all or r not in LONG]
     args.gradc = os.path.abspath(args.gradc)
     args.who = ["gradc", *args.peers]
+    if args.isa == "avx2":
+        os.environ.update(AVX2)
     return args
 
 

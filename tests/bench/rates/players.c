@@ -61,13 +61,22 @@ static void call_gradc(Turn *t)
     runner_call(t->r, &t->runner);
 }
 
+/* Of --cpu x86-64-v3 on a processor with wider registers: libraries are kept to it, too. */
+static bool is_kept_to_avx2(const Turn *t)
+{
+    return t->r->mach->arch == ARCH_X86_64 && t->r->mach->vec_bytes == 32;
+}
+
 static bool open_blas(Turn *t)
 {
     char lanes[16];
     snprintf(lanes, sizeof lanes, "%d", t->r->lanes);
     setenv("OPENBLAS_NUM_THREADS", lanes, 1);
     /* The kernels that it chooses for this machine, whatever the environment says. */
-    unsetenv("OPENBLAS_CORETYPE");
+    if (is_kept_to_avx2(t))
+        setenv("OPENBLAS_CORETYPE", "Haswell", 1);
+    else
+        unsetenv("OPENBLAS_CORETYPE");
     unsetenv("OPENBLAS_L2_SIZE");
     void *lib = dlopen("libopenblas.so.0", RTLD_NOW);
     if (lib == NULL || t->r->halves)
@@ -96,6 +105,10 @@ static bool open_dnnl(Turn *t)
     char lanes[16];
     snprintf(lanes, sizeof lanes, "%d", t->r->lanes);
     setenv("OMP_NUM_THREADS", lanes, 1);
+    if (is_kept_to_avx2(t)) {
+        setenv("ONEDNN_MAX_CPU_ISA", "AVX2", 1);
+        setenv("DNNL_MAX_CPU_ISA", "AVX2", 1); /* before version 2.6 */
+    }
     void *lib = NULL;
     for (int i = 0; i < 3 && lib == NULL; i++)
         lib = dlopen(name[i], RTLD_NOW);
