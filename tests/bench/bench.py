@@ -205,7 +205,7 @@ def summary(args, found, threads):
 def table(args, found):
     """The text that is printed: a line a row and thread count."""
     versions = {w: m[0].get("version") for (_, _, w), m in found.items()}
-    print(f"CPU: {cpu()}, {' and '.join(map(str, args.threads))} threads of {len(os.sched_getaffinity(0))} cores")
+    print(f"CPU: {cpu()}{', kept to AVX2' if args.isa == 'avx2' else ''}, {' and '.join(map(str, args.threads))} threads of {len(os.sched_getaffinity(0))} cores")
     print("gradc " + subprocess.run([args.gradc, "--version"], capture_output=True,
                                     text=True).stdout.strip().removeprefix("gradc "))
     for peer in args.who[1:]:

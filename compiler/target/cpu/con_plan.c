@@ -372,7 +372,7 @@ static bool rest_where_stored(const ConPlan *p)
 static void cut_k(ConPlan *p)
 {
     enum { FEW_ROWS = 512, SHORT = 512 }; /* packing a panel is a large part of using it */
-    enum { NARROW = 32 };
+    enum { NARROW = 32 };                 /* bytes of a register */
     bool room = p->n_rows <= 192 || p->mach->l2_bytes >= CON_LARGE_CACHE;
     int64_t most = room ? 1152 : 512, wanted = 384;
     bool large = p->mach->l2_bytes >= CON_LARGE_CACHE;

@@ -64,7 +64,7 @@ static void call_gradc(Turn *t)
 /* Of --cpu x86-64-v3 on a processor with wider registers: libraries are kept to it, too. */
 static bool is_kept_to_avx2(const Turn *t)
 {
-    return t->r->mach->arch == ARCH_X86_64 && t->r->mach->vec_bytes == 32;
+    return t->r->o.cpu != NULL && t->r->mach->arch == ARCH_X86_64 && t->r->mach->vec_bytes == 32;
 }
 
 static bool open_blas(Turn *t)
