@@ -372,7 +372,7 @@ static bool rest_where_stored(const ConPlan *p)
 static void cut_k(ConPlan *p)
 {
     enum { FEW_ROWS = 512, SHORT = 512 }; /* packing a panel is a large part of using it */
-    enum { NARROW = 32 };                 /* bytes of a register */
+    enum { NARROW = 32 };                 /* bytes of a register; those of 16 are not timed */
     bool room = p->n_rows <= 192 || p->mach->l2_bytes >= CON_LARGE_CACHE;
     int64_t most = room ? 1152 : 512, wanted = 384;
     bool large = p->mach->l2_bytes >= CON_LARGE_CACHE;
@@ -383,7 +383,7 @@ static void cut_k(ConPlan *p)
         most = in_sets < most ? in_sets : most;
         wanted = in_sets < wanted ? in_sets : wanted;
     }
-    if (p->mach->vec_bytes <= NARROW && !large) { /* tiles of few rows use each line few times */
+    if (p->mach->vec_bytes == NARROW && !large) { /* tiles of few rows use each line few times */
         int64_t in_half = p->mach->l1_bytes / 2 / (p->nr * p->es);
         wanted = in_half < wanted ? in_half : wanted;
         most = wanted + wanted / 4 < most ? wanted + wanted / 4 : most;
