@@ -2,12 +2,22 @@
 # plans, and bits of what they compute.
 # shellcheck shell=sh disable=SC2154
 
+# plan NAME OPTION...: of the grad entry, as JSON. value KEY FILE: its first number of this key.
+plan() {
+    name=$1
+    shift
+    "$gradc" plan "$scratch/$name.model" --verify --entry grad --json "$@"
+}
+value() {
+    grep -o "\"$1\": *[0-9]*" "$2" | head -n 1 | grep -o '[0-9]*$'
+}
+
 # field NAME KEY OPTION...: of the plan of the grad entry.
 field() {
     name=$1 key=$2
     shift 2
-    "$gradc" plan "$scratch/$name.model" --verify --entry grad --json "$@" |
-        grep -o "\"$key\": *[0-9]*" | head -n 1 | grep -o '[0-9]*$'
+    plan "$name" "$@" >"$scratch/field"
+    value "$key" "$scratch/field"
 }
 
 # largest NAME OPTION...: the peak of the entry that takes most.

@@ -61,8 +61,8 @@ falls() {
     last=0 points=0
     for part in $(seq 64 -3 1); do
         limit=$(share "$name" "$part" "$@")
-        peak=$(field "$name" peak --budget "$limit" "$@")
-        cost=$(field "$name" cost_ns --budget "$limit" "$@")
+        plan "$name" --budget "$limit" "$@" >"$scratch/plan"
+        peak=$(value peak "$scratch/plan") cost=$(value cost_ns "$scratch/plan")
         verdict $((peak > limit)) "$name $*: $peak bytes within $limit"
         verdict $((cost < last)) "$name $*: $cost ns within $limit, and $last within more"
         points=$((points + (cost > last)))
