@@ -229,21 +229,32 @@ static double larger(double x, double y)
     return x > y ? x : y;
 }
 
-/* Cycles of one step of a tile: multiplications, loads, the latency of a chain, and the
- * second cache where a panel of columns is too long for the first. */
-static double tile_cycles(const ConPlan *p, int64_t kc)
+/* Cycles of one step of a tile of so many rows: multiplications, loads, the latency of a chain, and
+ * the second cache where a panel of columns is too long for the first. */
+static double tile_cycles(const ConPlan *p, int64_t rows)
 {
     double unit = p->mach->fma ? 0.5 : 1.0, latency = p->pairs ? 6.4 : 4.4;
-    double cycles = larger(p->mr * p->nv * unit, (p->mr + p->nv) * 0.5);
+    double mr = (double)rows, cycles = larger(mr * p->nv * unit, (mr + p->nv) * 0.5);
     if (p->window.is) /* distances; as many loads as multiplications are never all overlapped */
-        cycles = larger(cycles, (p->mr + p->nv + 2) * (p->nv == 1 ? 0.54 : 0.5));
+        cycles = larger(cycles, (mr + p->nv + 2) * (p->nv == 1 ? 0.54 : 0.5));
     if (p->direct) /* vectors that lie across two lines of the cache, distances */
-        return larger(larger(cycles, (p->mr + 1) * 0.5 + p->nv * 2.0), 4.4);
+        return larger(larger(cycles, (mr + 1) * 0.5 + p->nv * 2.0), 4.4);
     if (p->pairs && p->cols.in_place) /* two loads, and what makes pairs of them */
         cycles += p->nv * 1.5;
-    if (p->nr * con_steps(p, kc) * p->es > p->mach->l1_bytes * 4 / 5)
+    if (p->nr * con_steps(p, p->kc) * p->es > p->mach->l1_bytes * 4 / 5)
         cycles = larger(cycles, p->nr * p->es / 20.0);
     return larger(cycles, latency);
+}
+
+/* In the mean of all panels: pieces of a window's line have `height` + 1 or `height` rows. */
+static double mean_cycles(const ConPlan *p)
+{
+    const Window *w = &p->window;
+    if (!w->is)
+        return tile_cycles(p, p->mr);
+    double tall = tile_cycles(p, w->inner * (p->height + 1)),
+           low = tile_cycles(p, w->inner * p->height);
+    return low + (tall - low) * (double)p->taller / (double)w->pieces;
 }
 
 static int64_t ceil_div(int64_t x, int64_t y)
@@ -503,7 +514,7 @@ static bool walks_far(const ConPlan *p)
 static double plan_cycles(ConPlan *p)
 {
     double k = (double)p->n_k, panels = (double)p->row_panels * (double)p->col_panels;
-    double tile = tile_cycles(p, p->kc) * (double)con_steps(p, p->n_k);
+    double tile = mean_cycles(p) * (double)con_steps(p, p->n_k);
     double out = p->mr * (p->nv * 3.0 + (strided_output(p) ? p->nr * 2.0 : 0));
     if (p->turned) /* transposed, then a vector of rows for each column */
         out = p->nr * (double)ceil_div(p->mr, p->vl) * 8;
