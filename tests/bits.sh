@@ -2,8 +2,8 @@
 # plans, and bits of what they compute.
 # shellcheck shell=sh disable=SC2154
 
-# plan NAME OPTION...: of the grad entry, as JSON. value KEY FILE: its first number of this key.
-plan() {
+# grad_plan NAME OPTION...: of the grad entry, as JSON. value KEY FILE: its first number of this key.
+grad_plan() {
     name=$1
     shift
     "$gradc" plan "$scratch/$name.model" --verify --entry grad --json "$@"
@@ -16,7 +16,7 @@ value() {
 field() {
     name=$1 key=$2
     shift 2
-    plan "$name" "$@" >"$scratch/field"
+    grad_plan "$name" "$@" >"$scratch/field"
     value "$key" "$scratch/field"
 }
 

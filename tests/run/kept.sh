@@ -61,7 +61,7 @@ falls() {
     last=0 points=0
     for part in $(seq 64 -3 1); do
         limit=$(share "$name" "$part" "$@")
-        plan "$name" --budget "$limit" "$@" >"$scratch/plan"
+        grad_plan "$name" --budget "$limit" "$@" >"$scratch/plan"
         peak=$(value peak "$scratch/plan") cost=$(value cost_ns "$scratch/plan")
         verdict $((peak > limit)) "$name $*: $peak bytes within $limit"
         verdict $((cost < last)) "$name $*: $cost ns within $limit, and $last within more"

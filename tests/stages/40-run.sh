@@ -3,7 +3,7 @@
 . tests/stage.sh
 need_gradc
 measuring="cost profile" # alone; the others as many at a time as there are cores, the longest first
-long="budget kept split offload chunk updates light turns causal"
+long="wholes budget kept split offload chunk updates light turns causal"
 
 # shellcheck disable=SC2016  # expanded by the inner shell
 one='. tests/stage.sh
