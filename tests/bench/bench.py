@@ -202,10 +202,19 @@ def summary(args, found, threads):
             f"({min(ratios, key=ratios.get)}); short of what is wanted: {', '.join(short) or 'none'}")
 
 
+def lacking(args, found):
+    """What was asked for and gave no time (it failed, or took too long): the best may be among these."""
+    gone = [f"{who} of {row} at {threads}" for row in args.rows for threads in args.threads for who in args.who
+            if middle(found.get((row, threads, who)), "median_ms") is None]
+    return f"not measured (--verbose tells why): {', '.join(gone)}" if gone else None
+
+
 def table(args, found):
     """The text that is printed: a line a row and thread count."""
     versions = {w: m[0].get("version") for (_, _, w), m in found.items()}
-    print(f"CPU: {cpu()}{', kept to AVX2' if args.isa == 'avx2' else ''}, {' and '.join(map(str, args.threads))} threads of {len(os.sched_getaffinity(0))} cores")
+    kept = ", kept to AVX2" if args.isa == "avx2" else ""
+    print(f"CPU: {cpu()}{kept}, {' and '.join(map(str, args.threads))} threads of "
+          f"{len(os.sched_getaffinity(0))} cores")
     print("gradc " + subprocess.run([args.gradc, "--version"], capture_output=True,
                                     text=True).stdout.strip().removeprefix("gradc "))
     for peer in args.who[1:]:
@@ -221,6 +230,8 @@ def table(args, found):
             print(line_of(args, found, row, threads))
     for threads in args.threads:
         print(summary(args, found, threads))
+    if lacking(args, found):
+        print(lacking(args, found))
 
 
 def check(args):
