@@ -1,18 +1,7 @@
-/* RANDOM as integer instructions: philox4x32-10, word 0 (see interp_alu.c). */
+/* RANDOM as integer instructions: philox4x32-10, word 0 (see interp_alu.c). A word is the low
+ * half of an I64, and what is above it is anything: a product of two words is then one
+ * instruction for both of its halves (x86: pmuludq), and words need no joining between rounds. */
 #include "expand.h"
-
-typedef struct Word2 {
-    Val low, high;
-} Word2;
-
-static Word2 halves(Kernel *k, Val x)
-{
-    Val c = k_const_int(k, I64, 32);
-    Val up = k_binary(k, KI_SHR, x, c);
-    Word2 w = {.low = k_cast(k, I32, x)};
-    w.high = k_cast(k, I32, up);
-    return w;
-}
 
 static Val xor3(Kernel *k, Val x, Val y, Val z)
 {
@@ -22,18 +11,21 @@ static Val xor3(Kernel *k, Val x, Val y, Val z)
 
 Val expand_random(Kernel *k, Val key, Val lo, Val hi)
 {
-    Word2 key2 = halves(k, key), c01 = halves(k, lo), c23 = halves(k, hi);
-    Val m0 = k_const_int(k, I32, 0xD2511F53), m1 = k_const_int(k, I32, 0xCD9E8D57);
-    Val w0 = k_const_int(k, I32, 0x9E3779B9), w1 = k_const_int(k, I32, 0xBB67AE85);
+    Val m0 = k_const_int(k, I64, 0xD2511F53), m1 = k_const_int(k, I64, 0xCD9E8D57);
+    Val w0 = k_const_int(k, I64, 0x9E3779B9), w1 = k_const_int(k, I64, 0xBB67AE85);
+    Val word = k_const_int(k, I64, 0xFFFFFFFF), up = k_const_int(k, I64, 32);
+    Val key0 = key, key1 = k_binary(k, KI_SHR, key, up);
+    Val c0 = lo, c1 = k_binary(k, KI_SHR, lo, up), c2 = hi, c3 = k_binary(k, KI_SHR, hi, up);
     for (int round = 0; round < 10; round++) {
-        Val p_high = k_binary(k, KI_MULHI, c01.low, m0), p_low = k_binary(k, KI_MUL, c01.low, m0);
-        Val q_high = k_binary(k, KI_MULHI, c23.low, m1), q_low = k_binary(k, KI_MUL, c23.low, m1);
-        c01.low = xor3(k, q_high, c01.high, key2.low);
-        c23.low = xor3(k, p_high, c23.high, key2.high);
-        c01.high = q_low;
-        c23.high = p_low;
-        key2.low = k_binary(k, KI_ADD, key2.low, w0);
-        key2.high = k_binary(k, KI_ADD, key2.high, w1);
+        Val x0 = k_binary(k, KI_AND, c0, word), x2 = k_binary(k, KI_AND, c2, word);
+        Val p = k_binary(k, KI_MUL, x0, m0), q = k_binary(k, KI_MUL, x2, m1);
+        Val p_high = k_binary(k, KI_SHR, p, up), q_high = k_binary(k, KI_SHR, q, up);
+        c0 = xor3(k, q_high, c1, key0);
+        c2 = xor3(k, p_high, c3, key1);
+        c1 = q;
+        c3 = p;
+        key0 = k_binary(k, KI_ADD, key0, w0);
+        key1 = k_binary(k, KI_ADD, key1, w1);
     }
-    return c01.low;
+    return k_cast(k, I32, c0);
 }
