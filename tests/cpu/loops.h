@@ -302,6 +302,46 @@ static inline Kernel *joined_columns(Arena *arena, int64_t m, int64_t n)
     return k;
 }
 
+/* Some operands lie along the rows and others across them, batch after batch; `limited`: a limit of
+ * the rows (1), of the columns (2) or none (0), and less than all of them. */
+static inline Kernel *crossed(Arena *arena, int64_t m, int64_t n, int limited)
+{
+    enum { BATCH = 3 };
+    Kernel *k = kernel_new(arena, K_LOOP, "crossed");
+    int out = k_buf(k, F32, BATCH * m * n, K_OUT), y = k_buf(k, F32, BATCH * m * n, K_IN);
+    int x = k_buf(k, F32, BATCH * m * n, K_IN), z = k_buf(k, I32, m * n, K_IN);
+    int w = k_buf(k, F32, m, K_IN);
+    if (limited > 0)
+        k->limit = (KLimit){true, k_buf(k, I32, 1, K_IN), 0, m * 2 / 3, m};
+    Val b = k_par(k, BATCH), i = k_par(k, m);
+    Val factor = k_load(k, w, k_aff_val(i, 1));
+    Val j = k_par(k, n);
+    KAff along = k_aff_add(k_aff_val(b, m * n), at2(i, n, j, 1));
+    KAff across = k_aff_add(k_aff_val(b, m * n), at2(i, 1, j, m));
+    Val v = k_binary(k, KI_MUL, k_load(k, x, across), factor);
+    v = k_binary(k, KI_ADD, v, k_load(k, y, along));
+    v = k_binary(k, KI_ADD, v, k_cast(k, F32, k_load(k, z, at2(i, 1, j, m))));
+    k_store(k, out, along, v);
+    if (limited > 0)
+        k_reach(k, limited == 1 ? i : j, K_LIMITED);
+    k_end(k, b);
+    k_finish(k);
+    return k;
+}
+
+/* Tiles with rows and lanes that are all there, or not; places that are apart by a power of 2. */
+static inline void add_crossed(Arena *arena, Kernels *s)
+{
+    static const int64_t size[] = {1, 3, 4, 8, 15, 16, 17, 32, 37, 64};
+    for (int i = 0; i < 10; i++)
+        for (int j = 0; j < 10; j++) {
+            add_kernel(arena, s, transpose(arena, (i + j) % 2 != 0 ? F32 : I32, size[i], size[j]));
+            add_kernel(arena, s, crossed(arena, size[i], size[j], (i + j) % 3));
+        }
+    add_kernel(arena, s, crossed(arena, 48, 1024, 0));
+    add_kernel(arena, s, crossed(arena, 1024, 40, 1));
+}
+
 static inline void add_shapes(Arena *arena, Kernels *s)
 {
     static const int64_t size[] = {1, 2, 7, 8, 15, 16, 17, 33, 100};

@@ -2,6 +2,7 @@
  * registers where there are some; and other machines' bits by an emulator. */
 #include <ctype.h>
 #include "cpu/foreign.h"
+#include "cpu/loops.h"
 #include "cpu/shapes.h"
 #include "target/cpu/object.h"
 
@@ -228,6 +229,27 @@ START_TEST(no_spill_no_division)
 }
 END_TEST
 
+/* What lies across the lanes is transposed in registers, and no element is read alone. */
+START_TEST(tiles_of_loops)
+{
+    static const char *const cpu[] = {"x86-64-v3", "x86-64-v4"};
+    for (int c = 0; c < 2; c++) {
+        Ctx cx;
+        KernelFn fn[1];
+        ObjectFile object = {0};
+        TargetOptions o = {.cpu = cpu[c], .triple = "x86_64-linux-gnu", .want_asm = true};
+        ctx_init(&cx);
+        Kernel *k = transpose(&arena, F32, 64, 48);
+        ck_assert(cpu_emit_kernels(&cx, &o, &k, 1, &cx.perm, fn, &object));
+        static const char *const alone[] = {"insertps", "vpinsr", "gather", "movss", "vmovd\t"};
+        for (int i = 0; i < 5; i++)
+            ck_assert_msg(strstr(object.assembly, alone[i]) == NULL, "%s: %s", cpu[c], alone[i]);
+        ctx_free(&cx);
+        arena_free(&arena);
+    }
+}
+END_TEST
+
 /* Is a forward convolution computed by tiles of windows? */
 static bool has_windows(const Conv *conv)
 {
@@ -336,6 +358,7 @@ Suite *suite_cpu_asm(void)
     tcase_set_timeout(t, 300);
     tcase_add_test(t, spills_are_seen);
     tcase_add_test(t, no_spill_no_division);
+    tcase_add_test(t, tiles_of_loops);
     tcase_add_test(t, no_window_is_too_far);
     tcase_add_test(t, gathered_vectors_are_not_unrolled);
     tcase_add_test(t, arm_bits);

@@ -19,6 +19,28 @@ START_TEST(shapes_native)
 }
 END_TEST
 
+/* With vectors of 64 bytes, of 32 and of 16: other tiles. */
+START_TEST(crossed_natively)
+{
+    check_all("native", add_crossed);
+}
+END_TEST
+
+START_TEST(crossed_avx2)
+{
+#if defined(__x86_64__)
+    if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"))
+        check_all("x86-64-v3", add_crossed);
+#endif
+}
+END_TEST
+
+START_TEST(crossed_baseline)
+{
+    check_all("baseline", add_crossed);
+}
+END_TEST
+
 START_TEST(types_native)
 {
     check_all("native", add_types);
@@ -44,6 +66,9 @@ Suite *suite_cpu_loop(void)
     TCase *t = tcase_create("bits");
     tcase_set_timeout(t, 300);
     tcase_add_test(t, shapes_native);
+    tcase_add_test(t, crossed_natively);
+    tcase_add_test(t, crossed_avx2);
+    tcase_add_test(t, crossed_baseline);
     tcase_add_test(t, types_native);
     tcase_add_test(t, operations_native);
     tcase_add_test(t, types_baseline);

@@ -257,8 +257,6 @@ Lv con_steps_of(Con *c, Lv k);
 Lv con_dot(Ir *ir, const ConPlan *p, Lv a, Lv b, Lv s);
 /* ... the nv vectors of columns where they lie, a line for each k. */
 void con_pair_columns(Ir *ir, const ConPlan *p, Lv b, int64_t line, Lv *row);
-/* con_pack.c: n vectors of n lanes. */
-void con_transpose(Con *c, Lv *x, int n);
 /* con_pack.c: rows [r0, r0+count) of a side, k in [k0, k0+kn), to dst[k][width]. */
 void con_pack(Con *c, Side *s, int width, Lv r0, Lv count, Lv k0, Lv kn, Lv dst);
 /* Address of element (r, k) of a plain side. */

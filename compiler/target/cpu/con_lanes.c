@@ -124,7 +124,7 @@ static void stage_places(Con *c, const LanesPiece *at, Lv place, Lv x, Lv to)
         v[j] = con_value(c, &l->many);
     }
     gen_scalar(&c->g);
-    con_transpose(c, v, vl);
+    ir_transpose(c->ir, v, vl);
     for (int j = 0; j < vl; j++)
         con_store_packed(c, v[j], to, ir_mul(ir, ir_add(ir, x, ir_int(ir, j)), vl));
 }
@@ -272,7 +272,7 @@ static void transpose_results(Con *c, int64_t from, Lv n)
     for (int j = 0; j < vl; j++)
         v[j] = ir_load(ir, vector_type(c), vector_at(c, from, ir_add(ir, i.i, ir_int(ir, j))),
                        c->p->es);
-    con_transpose(c, v, vl);
+    ir_transpose(c->ir, v, vl);
     for (int j = 0; j < vl; j++)
         con_store_packed(c, v[j], to, ir_add(ir, i.i, ir_int(ir, j * l->line)));
     ir_loop_end(ir, &i);

@@ -146,7 +146,7 @@ static void turn(Con *c, Lv tile, Lv to, int64_t pitch)
             x[i] = r + i < p->mr
                        ? ir_load(ir, vec, ir_off(ir, from, (int64_t)(r + i) * p->nr * p->es), p->es)
                        : LLVMGetPoison(vec);
-        con_transpose(c, x, vl);
+        ir_transpose(c->ir, x, vl);
         for (int i = 0; i < vl; i++)
             con_store_packed(c, x[i], to, ir_add(ir, lines, ir_int(ir, i * pitch + r)));
     }

@@ -358,7 +358,7 @@ static void copy_block(Con *c, int width, Lv *column, Lv distance, Lv to)
     for (int j = 0; j < groups * lanes; j++)
         x[j] = j < width ? load_staged(c, vec, column[j], distance) : LLVMGetPoison(vec);
     for (int g = 0; g < groups; g++)
-        con_transpose(c, x + g * lanes, lanes);
+        ir_transpose(c->ir, x + g * lanes, lanes);
     for (int j = 0; j < lanes; j++)
         for (int g = 0; g < groups; g++)
             con_store_packed(c, x[g * lanes + j], to, ir_int(ir, j * width + g * lanes));

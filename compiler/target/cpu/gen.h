@@ -13,19 +13,20 @@
 typedef struct Gen {
     Ir *ir;
     const Kernel *k;
-    Lv *buf;             /* address of each buffer; LOCAL: in lane scratch */
-    int width;           /* 1: scalar context */
-    Val lane;            /* 0 in a scalar context */
-    Lv live;             /* i64, lanes 0..live-1 exist; NULL: all */
-    Lv from;             /* i64, the first lane that exists; NULL: lane 0 */
-    Lv mask;             /* the same as <width x i1>; NULL: all */
-    bool *raw;           /* by Val: may be denormal as it is made, and has to be flushed; or NULL */
-    const bool *known;   /* by Val: LLVM may know it; or NULL */
-    Lv zero, zero_of;    /* of the function: an i64 that it cannot know */
-    bool *careless;      /* by access: outside of its bounds it may give anything */
-    Val pair;            /* a loop whose two turns are written out in a vector context, or 0; ... */
-    int turn;            /* ... which of them this is */
-    Lv *held;            /* by access: what the first turn stores once the second does */
+    Lv *buf;           /* address of each buffer; LOCAL: in lane scratch */
+    int width;         /* 1: scalar context */
+    Val lane;          /* 0 in a scalar context */
+    Lv live;           /* i64, lanes 0..live-1 exist; NULL: all */
+    Lv from;           /* i64, the first lane that exists; NULL: lane 0 */
+    Lv mask;           /* the same as <width x i1>; NULL: all */
+    bool *raw;         /* by Val: may be denormal as it is made, and has to be flushed; or NULL */
+    const bool *known; /* by Val: LLVM may know it; or NULL */
+    Lv zero, zero_of;  /* of the function: an i64 that it cannot know */
+    bool *careless;    /* by access: outside of its bounds it may give anything */
+    Val pair;          /* a loop whose two turns are written out in a vector context, or 0; ... */
+    int turn;          /* ... which of them this is */
+    Lv *held;          /* by access: what the first turn stores once the second does */
+    const Lv *tile;    /* by access: where its lanes lie side by side now, or NULL; NULL: nowhere */
     bool *local_by_lane; /* by buffer: LOCAL element e of lane l is at e*width + l */
     /* by Val */
     Lv *value; /* scalar, or vector where vary; indices: i64 at lane 0 */

@@ -392,10 +392,20 @@ static Lv load_each(Gen *g, const KAccess *a, DType t, Inside in)
     return choose(g, a, t, in.all, x, true);
 }
 
+/* A row of a tile: dead lanes are there, too. */
+static Lv load_tile(Gen *g, DType t, Lv at)
+{
+    Lv x = ir_load(g->ir, gen_mem_type(g, t, g->width), at, dtype_bytes(t));
+    gen_mark_scratch(g->ir, x);
+    return gen_from_mem(g, t, x);
+}
+
 Lv gen_load(Gen *g, int32_t access)
 {
     const KAccess *a = &g->k->access.at[access];
     DType t = g->k->buf.at[a->buf].dtype;
+    if (g->tile != NULL && g->tile[access] != NULL)
+        return load_tile(g, t, g->tile[access]);
     Inside in = inside(g, a);
     bool irregular = gen_irregular(g, &a->at);
     int64_t stride = gen_stride(g, &a->at);

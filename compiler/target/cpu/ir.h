@@ -69,6 +69,8 @@ Lv ir_off(Ir *ir, Lv p, int64_t bytes);
 Lv ir_load(Ir *ir, Lt type, Lv p, int align);
 void ir_store(Ir *ir, Lv x, Lv p, int align);
 Lv ir_shuffle(Ir *ir, Lv x, Lv y, const int *lane, int n); /* lane -1: any */
+/* ir_transpose.c: n vectors of n lanes, n a power of 2 up to 64. */
+void ir_transpose(Ir *ir, Lv *x, int n);
 Lv ir_call(Ir *ir, Lv fn, const Lv *arg, int n);
 /* A call of an LLVM intrinsic overloaded on `type`s. */
 Lv ir_intrinsic(Ir *ir, const char *name, const Lt *type, int n_types, const Lv *arg, int n);

@@ -7,6 +7,11 @@
 typedef struct Emit {
     Gen g;
     Tree *t;
+    /* Tree.across: */
+    Lv row;          /* the unit's first one */
+    Lv *tile;        /* by access: memory of a tile, or NULL */
+    Lv *tile_row;    /* ... the row at hand of it */
+    int32_t *staged; /* accesses that have one now */
 } Emit;
 
 Lv emit_kernel_begin(Ir *ir, const Kernel *k, const char *name, Lv *buf)
@@ -57,6 +62,109 @@ static void emit_inst(Emit *e, Val v)
     }
 }
 
+/* Pure values that stand between the loops of the chain. */
+static void emit_beside(Emit *e, const Node *in)
+{
+    for (const Node *n = in->first; n != NULL; n = n->next)
+        if (!n->loop)
+            emit_inst(e, n->v);
+}
+
+/* ---- tiles ---------------------------------------------------------------------- */
+
+/* The rows of a tile that lie along Tree.across are lines of memory, one for each lane: they are
+ * transposed once, and each row then finds its lanes side by side. */
+static void stage_tile(Emit *e, int32_t access, Lv to)
+{
+    Gen *g = &e->g;
+    Ir *ir = g->ir;
+    const KAccess *a = &g->k->access.at[access];
+    int n = g->width, bytes = dtype_bytes(g->k->buf.at[a->buf].dtype);
+    Lt type = gen_mem_type(g, g->k->buf.at[a->buf].dtype, n);
+    Lv from = ir_at_byte(ir, g->buf[a->buf], ir_mul(ir, gen_affine(g, &a->at), bytes)), x[64];
+    for (int r = 0; r < e->t->rows; r += n) {
+        for (int l = 0; l < n; l++) {
+            Lv lane = ir_int(ir, l); /* a dead lane reads what the last one does */
+            if (g->live != NULL)
+                lane = ir_min(ir, lane, LLVMBuildSub(ir->b, g->live, ir_int(ir, 1), ""));
+            Lv at = ir_at_byte(ir, from, ir_mul(ir, lane, gen_stride(g, &a->at) * bytes));
+            x[l] = ir_load(ir, type, ir_off(ir, at, r * bytes), bytes);
+            gen_mark_operand(ir, x[l]);
+        }
+        ir_transpose(ir, x, n);
+        for (int l = 0; l < n; l++) {
+            int64_t row = (int64_t)(r + l) * n * bytes;
+            gen_mark_scratch(ir, LLVMBuildStore(ir->b, x[l], ir_off(ir, to, row)));
+        }
+    }
+}
+
+static bool stages(const Emit *e, const Node *n)
+{
+    const KInst *i = &e->g.k->inst.at[n->v];
+    return i->op == KI_LOAD && e->t->rows % e->g.width == 0 &&
+           tree_is_tile(e->t, i, e->g.lane, e->t->chain[e->t->across]->v);
+}
+
+/* Rows of the unit from e->row up to `end`, at the vector's place. */
+static void emit_rows(Emit *e, const Node *in, Lv end, bool guard, bool staged)
+{
+    Gen *g = &e->g;
+    Ir *ir = g->ir;
+    const Tree *t = e->t;
+    Val across = t->chain[t->across]->v;
+    int32_t *at = e->staged, n = 0;
+    g->value[across] = e->row;
+    for (const Node *x = in->first; x != NULL && staged; x = x->next) {
+        if (x->loop || !stages(e, x))
+            continue;
+        at[n] = g->k->inst.at[x->v].aux;
+        stage_tile(e, at[n], e->tile[at[n]]);
+        n++;
+    }
+    IrLoop l = ir_loop(ir, e->row, end, 1, guard);
+    g->value[across] = l.i;
+    Lv row = LLVMBuildSub(ir->b, l.i, e->row, "");
+    for (int i = 0; i < n; i++)
+        e->tile_row[at[i]] = ir_at_byte(ir, e->tile[at[i]], ir_mul(ir, row, 4 * g->width));
+    g->tile = e->tile_row;
+    for (int i = t->across; i < t->n_chain - 1; i++)
+        emit_beside(e, t->chain[i]);
+    emit_items(e, in);
+    g->tile = NULL;
+    for (int i = 0; i < n; i++)
+        e->tile_row[at[i]] = NULL;
+    ir_loop_end(ir, &l);
+}
+
+/* A vector's place of the chain; Tree.across: in each of the unit's rows. */
+static void emit_place(Emit *e, const Node *n)
+{
+    Gen *g = &e->g;
+    Ir *ir = g->ir;
+    const Tree *t = e->t;
+    if (t->across < 0 || n != tree_chain_vector(t)) {
+        emit_items(e, n);
+        return;
+    }
+    const KInst *across = &g->k->inst.at[t->chain[t->across]->v];
+    bool guard = across->reach != K_ALL, even = across->imm.i % t->rows == 0;
+    Lv whole = ir_add(ir, e->row, ir_int(ir, t->rows));
+    Lv end = ir_min(ir, whole, gen_end(g, t->chain[t->across]->v));
+    if (even) {
+        emit_rows(e, n, end, guard, true);
+        return;
+    }
+    Lv all = ir_int(ir, across->imm.i); /* what can be read, whatever the limit is */
+    IrIf s = ir_if(ir, LLVMBuildICmp(ir->b, LLVMIntSLE, whole, all, ""));
+    emit_rows(e, n, end, guard, true);
+    ir_else(ir, &s);
+    emit_rows(e, n, end, guard, false);
+    ir_end_if(ir, &s);
+}
+
+/* ---- vectors -------------------------------------------------------------------- */
+
 /* Iterations [from, to) along the lanes; whole vectors, then the rest by a mask. */
 static void emit_vector(Emit *e, const Node *n, Lv from, Lv to, bool whole)
 {
@@ -71,7 +179,7 @@ static void emit_vector(Emit *e, const Node *n, Lv from, Lv to, bool whole)
         IrLoop l = ir_loop(ir, from, last, n->width, !constant);
         gen_vector(g, n->width, n->v, NULL);
         g->value[n->v] = l.i;
-        emit_items(e, n);
+        emit_place(e, n);
         ir_loop_end(ir, &l);
     }
     if (!whole && (!constant || n_count % n->width != 0)) {
@@ -80,7 +188,7 @@ static void emit_vector(Emit *e, const Node *n, Lv from, Lv to, bool whole)
             s = ir_if(ir, LLVMBuildICmp(ir->b, LLVMIntSGT, rest, ir_int(ir, 0), ""));
         gen_vector(g, n->width, n->v, rest);
         g->value[n->v] = last;
-        emit_items(e, n);
+        emit_place(e, n);
         if (!constant)
             ir_end_if(ir, &s);
     }
@@ -147,11 +255,6 @@ static void emit_items(Emit *e, const Node *in)
 
 /* ---- the grid ----------------------------------------------------------------- */
 
-static int64_t extent_of(const Emit *e, int link)
-{
-    return e->t->k->inst.at[e->t->chain[link]->v].imm.i;
-}
-
 /* The indices of unit `begin`, by divisions that constants turn into products. */
 static void decode(Emit *e, Lv unit, Lv *digit, const int64_t *extent, int n)
 {
@@ -184,14 +287,6 @@ static void advance(Emit *e, Lv *digit, const int64_t *extent, int n)
     }
 }
 
-/* Pure values that stand between the loops of the chain. */
-static void emit_beside(Emit *e, const Node *in)
-{
-    for (const Node *n = in->first; n != NULL; n = n->next)
-        if (!n->loop)
-            emit_inst(e, n->v);
-}
-
 /* [from, to) of the loop that moves along the lanes, as far as that goes. */
 static void emit_lanes(Emit *e, const Node *vector, Lv from, Lv to)
 {
@@ -209,8 +304,11 @@ static void emit_unit(Emit *e, Lv *digit, int n_digits)
     const Node *vector = tree_chain_vector(t);
     int n = t->n_chain - (vector != NULL);
     for (int i = 0; i < n; i++) {
-        e->g.value[t->chain[i]->v] = digit[i];
-        if (i < t->n_chain - 1)
+        if (i == t->across)
+            e->row = ir_mul(e->g.ir, digit[i], t->rows);
+        else
+            e->g.value[t->chain[i]->v] = digit[i];
+        if (i < t->n_chain - 1 && (t->across < 0 || i < t->across))
             emit_beside(e, t->chain[i]);
     }
     if (vector == NULL) {
@@ -233,7 +331,7 @@ static Lv units_within(Emit *e, Lv *digit)
     const Tree *t = e->t;
     Lv all = NULL;
     for (int i = 0; i < t->n_chain - (tree_chain_vector(t) != NULL); i++) {
-        if (t->k->inst.at[t->chain[i]->v].reach == K_ALL)
+        if (t->k->inst.at[t->chain[i]->v].reach == K_ALL || i == t->across)
             continue;
         Lv below = LLVMBuildICmp(ir->b, LLVMIntSLT, digit[i], e->g.limit, "");
         all = all == NULL ? below : LLVMBuildAnd(ir->b, all, below, "");
@@ -263,7 +361,7 @@ static void emit_grid(Emit *e, Lv begin, Lv end)
     int64_t extent[MAX_CHAIN + 1];
     Lv digit[MAX_CHAIN + 1], phi[MAX_CHAIN + 1];
     for (int i = 0; i < n; i++)
-        extent[i] = extent_of(e, i);
+        extent[i] = tree_units_of(t, i);
     if (t->n_blocks > 1)
         extent[n++] = t->n_blocks;
     decode(e, begin, digit, extent, n);
@@ -316,6 +414,24 @@ static void place_locals(Emit *e, Lv scratch, Arena *arena)
     }
 }
 
+/* Memory of tiles, on the stack. */
+static void place_tiles(Emit *e, Arena *arena)
+{
+    const Kernel *k = e->g.k;
+    const Tree *t = e->t;
+    const Node *vector = tree_chain_vector(t);
+    e->tile = NEW_ARRAY(arena, Lv, k->access.n);
+    e->tile_row = NEW_ARRAY(arena, Lv, k->access.n);
+    e->staged = NEW_ARRAY(arena, int32_t, k->access.n);
+    for (const Node *n = t->across < 0 ? NULL : vector->first; n != NULL; n = n->next) {
+        const KInst *i = &k->inst.at[n->v];
+        if (n->loop || !tree_is_tile(t, i, vector->v, t->chain[t->across]->v))
+            continue;
+        Lt row = ir_vec(e->g.ir->i32, vector->width);
+        e->tile[i->aux] = ir_slot(e->g.ir, LLVMArrayType(row, (unsigned)t->rows), 64);
+    }
+}
+
 KernelFn emit_loop_kernel(Ir *ir, const Kernel *k, const char *name, Arena *arena)
 {
     Emit e = {.t = tree_build(k, ir->mach, arena)};
@@ -324,6 +440,7 @@ KernelFn emit_loop_kernel(Ir *ir, const Kernel *k, const char *name, Arena *aren
     KernelFn out = plan_of(t);
     out.fn = emit_kernel_begin(ir, k, name, e.g.buf);
     place_locals(&e, LLVMGetParam(out.fn, 1), arena);
+    place_tiles(&e, arena);
     gen_limit(&e.g);
     if (t->n_chain > 0 && t->n_units > 0) {
         emit_beside(&e, t->root);

@@ -245,17 +245,79 @@ static void find_chain(Tree *t)
     }
 }
 
+/* ---- lines that columns share ----------------------------------------------------- */
+
+static bool is_link(const Tree *t, Val v)
+{
+    for (int i = 0; i < t->n_chain; i++)
+        if (t->chain[i]->v == v)
+            return true;
+    return false;
+}
+
+bool tree_is_tile(const Tree *t, const KInst *load, Val lane, Val across)
+{
+    const KAccess *a = &t->k->access.at[load->aux];
+    const KBuf *b = &t->k->buf.at[a->buf];
+    if (load->op != KI_LOAD || b->mode != K_IN || dtype_bytes(b->dtype) != 4 || a->n_bounds > 0)
+        return false;
+    for (int i = 0; i < a->at.n; i++)
+        if (!is_link(t, a->at.t[i].v))
+            return false;
+    return tree_coef(&a->at, across) == 1 && tree_coef(&a->at, lane) > 1;
+}
+
+/* Accesses that are apart along the lanes and, along link i, side by side. */
+static int count_across(const Tree *t, const Node *in, int link)
+{
+    const Node *vector = tree_chain_vector(t);
+    int n = 0;
+    for (const Node *x = in->first; x != NULL; x = x->next) {
+        const KInst *i = &t->k->inst.at[x->v];
+        if (x->loop)
+            n += count_across(t, x, link);
+        if (i->op != KI_LOAD && i->op != KI_STORE)
+            continue;
+        const KAff *at = &t->k->access.at[i->aux].at;
+        int64_t apart = tree_coef(at, vector->v);
+        n += apart != 0 && apart != 1 && tree_coef(at, t->chain[link]->v) == 1;
+    }
+    return n;
+}
+
+static void find_across(Tree *t)
+{
+    enum { FEWEST = 4 };
+    int most = 0;
+    t->across = -1;
+    t->rows = 1;
+    for (int i = 0; tree_chain_vector(t) != NULL && i < t->n_chain - 1; i++) {
+        int n = count_across(t, t->chain[t->n_chain - 1], i);
+        if (n > most && t->k->inst.at[t->chain[i]->v].imm.i >= FEWEST) {
+            most = n;
+            t->across = i;
+            t->rows = TILE_ROWS;
+        }
+    }
+}
+
 /* ---- the share of a thread -------------------------------------------------------- */
 
 /* Units enough for any number of lanes to be balanced. */
 enum { WANTED_UNITS = 64 };
+
+int64_t tree_units_of(const Tree *t, int link)
+{
+    int64_t extent = t->k->inst.at[t->chain[link]->v].imm.i;
+    return link == t->across ? (extent + t->rows - 1) / t->rows : extent;
+}
 
 static void divide(Tree *t)
 {
     int64_t outer = 1;
     const Node *v = tree_chain_vector(t);
     for (int i = 0; i < t->n_chain - (v != NULL); i++)
-        outer *= t->k->inst.at[t->chain[i]->v].imm.i;
+        outer *= tree_units_of(t, i);
     t->n_blocks = t->block = 1;
     if (v != NULL) {
         int64_t extent = t->k->inst.at[v->v].imm.i;
@@ -319,6 +381,7 @@ Tree *tree_build(const Kernel *k, const Machine *m, Arena *arena)
         }
         c->width = width; /* no other loop moves along lanes inside of it */
     }
+    find_across(t);
     divide(t);
     return t;
 }

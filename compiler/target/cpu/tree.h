@@ -15,7 +15,7 @@ struct Node {
     Node *parent, *prev, *next, *first, *last;
 };
 
-enum { MAX_CHAIN = 16, FEW_TURNS = 4 };
+enum { MAX_CHAIN = 16, FEW_TURNS = 4, TILE_ROWS = 16 /* a line of four-byte elements */ };
 
 typedef struct Tree {
     const Kernel *k; /* adjacent PAR loops merged where every access allows it */
@@ -32,6 +32,11 @@ typedef struct Tree {
     /* What the threads share out: units [0, n_units), in order of the grid. The last
      * loop of a vectorised chain is cut into blocks of `block` iterations. */
     int64_t n_units, block, n_blocks;
+    /* The link of the chain along which elements lie together that are apart along the lanes; -1:
+     * there is none. A unit has `rows` of its iterations, and each vector's place is met for all of
+     * them before the next one: lines of memory are read once. */
+    int across;
+    int rows;
     double cost; /* cycles of the whole kernel, estimated */
 } Tree;
 
@@ -43,6 +48,12 @@ static inline const Node *tree_chain_vector(const Tree *t)
 {
     return t->n_chain > 0 && t->chain[t->n_chain - 1]->width > 0 ? t->chain[t->n_chain - 1] : NULL;
 }
+/* Units along a link of the chain that is no vector. */
+int64_t tree_units_of(const Tree *t, int link);
+int64_t tree_coef(const KAff *x, Val v);
+/* Elements of a load that are apart along the lanes of `lane` and side by side along the other link
+ * of the chain: `rows` of both can be transposed in registers. */
+bool tree_is_tile(const Tree *t, const KInst *load, Val lane, Val across);
 /* Whether v is computed again for each iteration of the loop `of`. */
 bool tree_depends(const Tree *t, Val v, Val of);
 

@@ -10,7 +10,7 @@ typedef struct Cost {
     bool masked; /* some lanes are dead */
 } Cost;
 
-static int64_t coef_of(const KAff *x, Val v)
+int64_t tree_coef(const KAff *x, Val v)
 {
     for (int i = 0; i < x->n; i++)
         if (x->t[i].v == v)
@@ -42,7 +42,7 @@ static double access_cost(const Cost *c, const KAccess *a, bool store)
     bool masks = dtype_bytes(t) >= 4 ? c->m->masked : c->m->masked_small;
     if (c->masked || a->n_bounds > 0)
         each *= 1.5;
-    int64_t stride = coef_of(&a->at, c->lane);
+    int64_t stride = tree_coef(&a->at, c->lane);
     if (irregular(c->t, &a->at, c->lane))
         return 4 * each;
     if (stride == 0 && !store)
@@ -54,6 +54,19 @@ static double access_cost(const Cost *c, const KAccess *a, bool store)
     if (stride == 2 && machine_masks_pairs(c->m, t, c->width))
         return 6 + bounds;
     return 2.5 * each;
+}
+
+/* One link of the chain along the lanes, and another one across them: loop.c. */
+static bool is_tiled(const Cost *c, const KInst *load)
+{
+    bool links = false;
+    for (int i = 0; i < c->t->n_chain; i++)
+        links = links || c->t->chain[i]->v == c->lane;
+    for (int i = 0; links && i < c->t->n_chain; i++)
+        if (tree_is_tile(c->t, load, c->lane, c->t->chain[i]->v) &&
+            c->t->k->inst.at[c->t->chain[i]->v].imm.i >= TILE_ROWS)
+            return true;
+    return false;
 }
 
 static double op_weight(KOp op)
@@ -74,6 +87,8 @@ static double op_weight(KOp op)
 static double inst_cost(const Cost *c, Val v)
 {
     const KInst *i = &c->t->k->inst.at[v];
+    if (c->lane != 0 && is_tiled(c, i))
+        return 6 * registers(c, (DType)i->dtype);
     if (i->op == KI_LOAD || i->op == KI_STORE)
         return access_cost(c, &c->t->k->access.at[i->aux], i->op == KI_STORE);
     if (c->lane == 0 || !tree_depends(c->t, v, c->lane))
@@ -115,7 +130,7 @@ static bool opened_inside(const Rules *r, const Node *in, Val v)
 /* A store in a RED loop: iterations must be independent all the same. */
 static bool free_of_carry(const Rules *r, const KAccess *store, const Node *in)
 {
-    if (coef_of(&store->at, r->loop->v) == 0 || irregular(r->t, &store->at, r->loop->v))
+    if (tree_coef(&store->at, r->loop->v) == 0 || irregular(r->t, &store->at, r->loop->v))
         return false;
     for (const Node *n = in->first; n != NULL; n = n->next) {
         const KInst *i = &r->t->k->inst.at[n->v];
@@ -248,7 +263,7 @@ static void look_down(Down *d, const Node *in)
         if (i->op != KI_LOAD && i->op != KI_STORE)
             continue;
         const KAccess *a = &k->access.at[i->aux];
-        int64_t c = coef_of(&a->at, d->lane);
+        int64_t c = tree_coef(&a->at, d->lane);
         d->plain = d->plain && i->dtype == F32 && k->buf.at[a->buf].mode != K_LOCAL &&
                    (c == 0 || c == 1) && !irregular(d->t, &a->at, d->lane);
     }
