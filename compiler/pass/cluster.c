@@ -3,6 +3,7 @@
  * the order of a row reduction's operands, and so the bits.
  *
  *   cluster_store.c   which nodes are stored
+ *   cluster_across.c  ... as what reductions read across their lines
  *   cluster_group.c   which of them share a kernel
  *   cluster_order.c   in which order kernels run
  *   pitch.c           how far apart rows of what is stored are */
@@ -58,6 +59,7 @@ static void build_init(Build *b, Ctx *cx, Clusters *c)
     b->scanned = NEW_ARRAY(c->arena, bool, n);
     b->reduces = NEW_ARRAY(c->arena, int32_t, n);
     b->wide = NEW_ARRAY(c->arena, uint8_t, n);
+    b->lies = NEW_ARRAY(c->arena, uint8_t, n);
     b->most_read = NEW_ARRAY(c->arena, int64_t, n);
     b->expanded = NEW_ARRAY(c->arena, bool, n);
     b->guarded = NEW_ARRAY(c->arena, bool, n);

@@ -17,6 +17,7 @@ typedef struct Build {
     bool *scanned;      /* a scan reads it */
     int32_t *reduces;   /* reductions that do */
     uint8_t *wide;  /* operands of its size in memory that it is computed from: 0, 1, 2 or more */
+    uint8_t *lies;  /* which way what it is computed from lies in memory: cluster_across.c */
     bool *expanded; /* read many times by one reader */
     int64_t *most_read; /* elements of the largest view of it */
     bool *guarded;      /* only guarded assignments depend on it */
@@ -49,6 +50,13 @@ void find_guarded(Build *b);
 void force_kept(Build *b);
 /* gives: c->stored. */
 void choose_stored(Build *b);
+
+/* ---- cluster_across.c: transposed operands of reductions ------------------ */
+
+/* gives: b->lies[r].   requires: those of its operands. */
+void find_lies(Build *b, Ref r);
+/* Stores what the reduction r goes through across its lines, if there is something along them. */
+void store_across_lines(Build *b, Ref r);
 
 /* ---- cluster_group.c: which of them share a kernel ------------------------ */
 

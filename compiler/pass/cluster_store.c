@@ -306,42 +306,50 @@ static bool takes_few(const Graph *g, Ref r)
            type_elems(type_of(g, from)) >= FEW_OF * type_elems(type_of(g, r));
 }
 
-void choose_stored(Build *b)
+static void choose_of(Build *b, Ref r)
 {
     const Graph *g = b->g;
     Clusters *c = b->c;
+    OpKind kind = optab[op_of(g, r)]->kind;
+    bool pick = op_of(g, r) == OP_pick;
+    if (kind == OP_REDUCE)
+        store_across_lines(b, r);
+    if (walks_on(b, r) || is_narrowed(b, r))
+        return;
+    if (ref_is_source(g, r) || kind == OP_CONTRACT || kind == OP_OPAQUE || kind == OP_REDUCE ||
+        pick || b->forced[r] || joins_stacks(g, r) || takes_few(g, r) || narrows(b, r))
+        store(b, r);
+    if (!is_light(kind) || c->stored[r]) {
+        store_operands(b, r);
+        return;
+    }
+    b->weight[r] = expression_weight(b, r) + op_flops(&b->op_flops, g, r);
+    b->wide[r] = wide_operands(b, r);
+    if (ends_epilogue(b, r)) {
+        store(b, r);
+        return;
+    }
+    float most = (float)(rank(g, r) == 0 ? SCALAR_MOST : INLINE_MOST);
+    bool shared = b->reads[r] > 1 && b->weight[r] > (float)INLINE_SHARED;
+    b->divides[r] = divides(b, r);
+    bool slow = c->tails == NULL && b->divides[r] && rank(g, r) > 0 && /* a scalar is hoisted */
+                b->most_read[r] / SPREAD_WIDE >= type_elems(type_of(g, r));
+    bool expanded = b->expanded[r] && (slow || b->weight[r] > (float)INLINE_EXPANDED);
+    bool factor = c->tails != NULL && b->contracts[r] > 1 && b->weight[r] >= (float)INLINE_FACTOR;
+    bool heavy = factor || shared || expanded || b->weight[r] > most;
+    if ((kind == OP_POINTWISE || op_of(g, r) == OP_concat) &&
+        (heavy || takes_place(b, r) || saves_reads(b, r) || replaces_operands(b, r)))
+        store(b, r);
+}
+
+void choose_stored(Build *b)
+{
+    const Graph *g = b->g;
     for (int i = 0; i < g->root.n; i++)
         if (!ref_is_source(g, g->root.at[i].ref) && g->root.at[i].kind != ROOT_ASSIGN)
             store(b, g->root.at[i].ref);
     for (Ref r = 1; r < (Ref)g->node.n; r++) {
-        OpKind kind = optab[op_of(g, r)]->kind;
-        bool pick = op_of(g, r) == OP_pick;
-        if (walks_on(b, r) || is_narrowed(b, r))
-            continue;
-        if (ref_is_source(g, r) || kind == OP_CONTRACT || kind == OP_OPAQUE || kind == OP_REDUCE ||
-            pick || b->forced[r] || joins_stacks(g, r) || takes_few(g, r) || narrows(b, r))
-            store(b, r);
-        if (!is_light(kind) || c->stored[r]) {
-            store_operands(b, r);
-            continue;
-        }
-        b->weight[r] = expression_weight(b, r) + op_flops(&b->op_flops, g, r);
-        b->wide[r] = wide_operands(b, r);
-        if (ends_epilogue(b, r)) {
-            store(b, r);
-            continue;
-        }
-        float most = (float)(rank(g, r) == 0 ? SCALAR_MOST : INLINE_MOST);
-        bool shared = b->reads[r] > 1 && b->weight[r] > (float)INLINE_SHARED;
-        b->divides[r] = divides(b, r);
-        bool slow = c->tails == NULL && b->divides[r] && rank(g, r) > 0 && /* a scalar is hoisted */
-                    b->most_read[r] / SPREAD_WIDE >= type_elems(type_of(g, r));
-        bool expanded = b->expanded[r] && (slow || b->weight[r] > (float)INLINE_EXPANDED);
-        bool factor =
-            c->tails != NULL && b->contracts[r] > 1 && b->weight[r] >= (float)INLINE_FACTOR;
-        bool heavy = factor || shared || expanded || b->weight[r] > most;
-        if ((kind == OP_POINTWISE || op_of(g, r) == OP_concat) &&
-            (heavy || takes_place(b, r) || saves_reads(b, r) || replaces_operands(b, r)))
-            store(b, r);
+        choose_of(b, r);
+        find_lies(b, r);
     }
 }
