@@ -11,6 +11,7 @@ typedef struct Build {
     const Graph *g;
     float *weight;      /* flops of one element, computed from stored operands */
     bool *divides;      /* ... a division or a root among them */
+    bool *draws;        /* ... a random number */
     int32_t *reads;     /* places that read it, looking through views */
     int32_t *uses;      /* nodes and roots that read it */
     int32_t *contracts; /* contractions that read it */
@@ -41,6 +42,12 @@ typedef struct Build {
         Trace t;
     } * trace;
 } Build;
+
+/* A mask made of random numbers: a byte that takes long. */
+static inline bool is_drawn(const Build *b, Ref r)
+{
+    return b->draws[r] && dtype_bytes(type_of(b->g, r)->dtype) == 1;
+}
 
 /* ---- cluster_store.c: which nodes have memory ---------------------------- */
 

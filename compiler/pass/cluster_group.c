@@ -212,6 +212,15 @@ static bool is_reduced(const Build *b, Ref r)
     return optab[op_of(g, x)]->kind == OP_REDUCE && (x == r || !b->c->stored[x]);
 }
 
+/* Each pass over a row would draw it again. */
+static bool has_drawn(const Build *b, const Group *gr)
+{
+    for (int i = 0; i < gr->out.n; i++)
+        if (is_drawn(b, gr->out.at[i].ref))
+            return true;
+    return false;
+}
+
 static bool has_reduce(const Build *b, const Group *gr)
 {
     for (int i = 0; i < gr->out.n; i++)
@@ -233,6 +242,8 @@ static bool joins_rows(Build *b, Ref r, Group *gr, const Trace *t)
         if (!is_prefix(type_of(g, gr->out.at[i].ref), type_of(g, tall)))
             return false;
     if (has_reduce(b, gr) || is_reduced(b, r)) {
+        if (is_drawn(b, r) || has_drawn(b, gr))
+            return false;
         Ref low = taller ? gr->main : r;
         if (type_elems(type_of(g, low)) == 1 && row_elems(g, tall, low) > TOP_LEVEL_ELEMS)
             return false;

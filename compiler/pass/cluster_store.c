@@ -173,6 +173,18 @@ static bool divides(const Build *b, Ref r)
     return is;
 }
 
+/* Its expression has a draw, which takes as long as a hundred other operations. */
+static bool draws(const Build *b, Ref r)
+{
+    OpId op = op_of(b->g, r);
+    bool is = op == OP_uniform || op == OP_normal || op == OP_random_bits;
+    for (int i = 0; i < node(b->g, r)->n_args && !is; i++) {
+        Ref a = arg(b->g, r, i);
+        is = !b->c->stored[a] && b->draws[a];
+    }
+    return is;
+}
+
 static int elem_bytes(const Graph *g, Ref r)
 {
     return dtype_bytes(type_of(g, r)->dtype);
@@ -272,6 +284,8 @@ static uint8_t wide_operands(const Build *b, Ref r)
     int n = 0;
     for (int i = 0; i < node(g, r)->n_args; i++) {
         Ref a = memory_of(g, b->c->stored, arg(g, r, i));
+        if (is_drawn(b, a))
+            continue;
         if (parts || type_elems(type_of(g, a)) >= type_elems(type_of(g, r)))
             n += b->c->stored[a] ? 1 : b->wide[a];
     }
@@ -325,13 +339,14 @@ static void choose_of(Build *b, Ref r)
     }
     b->weight[r] = expression_weight(b, r) + op_flops(&b->op_flops, g, r);
     b->wide[r] = wide_operands(b, r);
+    b->draws[r] = draws(b, r);
     if (ends_epilogue(b, r)) {
         store(b, r);
         return;
     }
     float most = (float)(rank(g, r) == 0 ? SCALAR_MOST : INLINE_MOST);
-    bool shared = b->reads[r] > 1 && b->weight[r] > (float)INLINE_SHARED;
     b->divides[r] = divides(b, r);
+    bool shared = b->reads[r] > 1 && (is_drawn(b, r) || b->weight[r] > (float)INLINE_SHARED);
     bool slow = c->tails == NULL && b->divides[r] && rank(g, r) > 0 && /* a scalar is hoisted */
                 b->most_read[r] / SPREAD_WIDE >= type_elems(type_of(g, r));
     bool expanded = b->expanded[r] && (slow || b->weight[r] > (float)INLINE_EXPANDED);
