@@ -257,9 +257,11 @@ static bool is_link(const Tree *t, Val v)
 
 bool tree_is_tile(const Tree *t, const KInst *load, Val lane, Val across)
 {
+    if (load->op != KI_LOAD)
+        return false;
     const KAccess *a = &t->k->access.at[load->aux];
     const KBuf *b = &t->k->buf.at[a->buf];
-    if (load->op != KI_LOAD || b->mode != K_IN || dtype_bytes(b->dtype) != 4 || a->n_bounds > 0)
+    if (b->mode != K_IN || dtype_bytes(b->dtype) != 4 || a->n_bounds > 0)
         return false;
     for (int i = 0; i < a->at.n; i++)
         if (!is_link(t, a->at.t[i].v))
