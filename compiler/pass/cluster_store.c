@@ -161,16 +161,22 @@ static float expression_weight(const Build *b, Ref r)
     return w;
 }
 
+/* An operand that is computed where r is has it. */
+static bool has_inlined(const Build *b, Ref r, const bool *has)
+{
+    for (int i = 0; i < node(b->g, r)->n_args; i++) {
+        Ref a = arg(b->g, r, i);
+        if (!b->c->stored[a] && has[a])
+            return true;
+    }
+    return false;
+}
+
 /* Its expression has a division or a root, which take as long as many other operations. */
 static bool divides(const Build *b, Ref r)
 {
     OpId op = op_of(b->g, r);
-    bool is = op == OP_div || op == OP_sqrt || op == OP_rsqrt;
-    for (int i = 0; i < node(b->g, r)->n_args && !is; i++) {
-        Ref a = arg(b->g, r, i);
-        is = !b->c->stored[a] && b->divides[a];
-    }
-    return is;
+    return op == OP_div || op == OP_sqrt || op == OP_rsqrt || has_inlined(b, r, b->divides);
 }
 
 /* Its expression has a draw, which takes as long as a hundred other operations. */
@@ -178,11 +184,7 @@ static bool draws(const Build *b, Ref r)
 {
     OpId op = op_of(b->g, r);
     bool is = op == OP_uniform || op == OP_normal || op == OP_random_bits;
-    for (int i = 0; i < node(b->g, r)->n_args && !is; i++) {
-        Ref a = arg(b->g, r, i);
-        is = !b->c->stored[a] && b->draws[a];
-    }
-    return is;
+    return is || has_inlined(b, r, b->draws);
 }
 
 static int elem_bytes(const Graph *g, Ref r)
@@ -320,7 +322,7 @@ static bool takes_few(const Graph *g, Ref r)
            type_elems(type_of(g, from)) >= FEW_OF * type_elems(type_of(g, r));
 }
 
-static void choose_of(Build *b, Ref r)
+static void choose_node(Build *b, Ref r)
 {
     const Graph *g = b->g;
     Clusters *c = b->c;
@@ -364,7 +366,7 @@ void choose_stored(Build *b)
         if (!ref_is_source(g, g->root.at[i].ref) && g->root.at[i].kind != ROOT_ASSIGN)
             store(b, g->root.at[i].ref);
     for (Ref r = 1; r < (Ref)g->node.n; r++) {
-        choose_of(b, r);
+        choose_node(b, r);
         find_lies(b, r);
     }
 }
