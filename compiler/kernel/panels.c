@@ -41,14 +41,32 @@ typedef struct Place {
     KAff matrix, line, panel, col;
 } Place;
 
-static bool is_part(const Kernel *k, const KAff *x, int64_t n)
+/* The range of x where the bounds of the access hold. */
+static bool range_of(const Kernel *k, const KAccess *a, const KAff *x, int64_t *lo, int64_t *hi)
 {
-    int64_t lo, hi;
-    return k_aff_range(k, x, &lo, &hi) && lo >= 0 && hi < n;
+    if (!k_aff_range(k, x, lo, hi))
+        return false;
+    for (int i = 0; i < a->n_bounds; i++) {
+        const KBound *b = &a->bound[i];
+        KAff apart = k_aff_add(*x, k_aff_scale(b->e, -1));
+        if (apart.n > 0)
+            continue;
+        int64_t first = b->lo + apart.base, last = b->hi - 1 + apart.base;
+        *lo = *lo < first ? first : *lo;
+        *hi = *hi > last ? last : *hi;
+    }
+    return true;
 }
 
-static bool find_place(const Kernel *k, const KAff *x, const Panels *p, Place *at)
+static bool is_part(const Kernel *k, const KAccess *a, const KAff *x, int64_t n)
 {
+    int64_t lo, hi;
+    return range_of(k, a, x, &lo, &hi) && lo >= 0 && hi < n;
+}
+
+static bool find_place(const Kernel *k, const KAccess *a, const Panels *p, Place *at)
+{
+    const KAff *x = &a->at;
     int64_t size = p->rows * p->cols, base = x->base;
     const int64_t unit[] = {size, p->cols, p->width, 1};
     KAff *const part[] = {&at->matrix, &at->line, &at->panel, &at->col};
@@ -60,8 +78,9 @@ static bool find_place(const Kernel *k, const KAff *x, const Panels *p, Place *a
             u++;
         *part[u] = k_aff_add(*part[u], k_aff_val(x->t[i].v, x->t[i].coef / unit[u]));
     }
-    return base >= 0 && is_part(k, &at->matrix, INT64_MAX) && is_part(k, &at->line, p->rows) &&
-           is_part(k, &at->panel, p->cols / p->width) && is_part(k, &at->col, p->width);
+    return base >= 0 && is_part(k, a, &at->matrix, INT64_MAX) &&
+           is_part(k, a, &at->line, p->rows) && is_part(k, a, &at->panel, p->cols / p->width) &&
+           is_part(k, a, &at->col, p->width);
 }
 
 static int64_t pitch_of(const Panels *p)
@@ -178,7 +197,7 @@ const Kernel *panels_kernel(Arena *arena, const Kernel *k, const Panels *of)
         Place at;
         if (p->width == 0)
             continue;
-        if (a->n_bounds > 0 || !find_place(n, &a->at, p, &at))
+        if (!find_place(n, a, p, &at))
             return NULL;
         a->at = in_panels(&at, p);
     }

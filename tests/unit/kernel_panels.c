@@ -48,6 +48,15 @@ static const struct {
     {"what is not there", true, false, false,
      "loop t { b0: in f32[768] b1: out f32[768] par i < 12 { par j < 64 { "
      "%3: f32 = load b0[64*i + j - 1] if 0 <= j - 1 < 64 else 0 store b1[64*i + j], %3 } } }"},
+    {"the next one, where there is one", true, false, true,
+     "loop t { b0: in f32[768] b1: out f32[768] par i < 12 { par j < 64 { "
+     "%3: f32 = load b0[64*i + j + 1] if 0 <= j + 1 < 64 else 0 store b1[64*i + j], %3 } } }"},
+    {"the next one, in a row that is there", true, false, false,
+     "loop t { b0: in f32[768] b1: out f32[768] par i < 12 { par j < 64 { "
+     "%3: f32 = load b0[64*i + j + 1] if 0 <= i < 11 else 0 store b1[64*i + j], %3 } } }"},
+    {"two rows further, where there is one", true, false, true,
+     "loop t { b0: in f32[768] b1: out f32[768] par i < 12 { par j < 64 { "
+     "%3: f32 = load b0[64*i + j + 128] if 0 <= i < 10 else 0 store b1[64*i + j], %3 } } }"},
     {"a sum whose lanes would be others", true, false, false,
      "loop t { b0: in f32[720] b1: out f32[720] %1: f32 = acc add red i < 720 { "
      "%3: f32 = load b0[i] into %1, %3 } %6: f32 = fold %1 store b1[0], %6 }"},
