@@ -84,6 +84,24 @@ static const char model_text[] = "model m {\n"
                                  "}\n"
                                  "train m { optimizer sgd(lr = 0.1, momentum = 0.9) }\n";
 
+/* Products of many turns of a loop read `hidden`, of few `seldom`; `once` is as large. */
+static const char turns_text[] = "model m {\n"
+                                 "    input x : f32[8, 24, 128]\n"
+                                 "    param once : f32[128, 128] = normal(std = 0.1)\n"
+                                 "    param hidden : f32[128, 128] = normal(std = 0.1)\n"
+                                 "    param seldom : f32[160, 160] = normal(std = 0.1)\n"
+                                 "    hs, h = scan v in x @ once, h = zeros([24, 128]) {\n"
+                                 "        h = tanh(v + h @ hidden)\n"
+                                 "        emit h\n"
+                                 "    }\n"
+                                 "    ks, k = scan v in hs[0:7], k = zeros([24, 160]) {\n"
+                                 "        k = tanh(sum(v) + k @ seldom)\n"
+                                 "        emit k\n"
+                                 "    }\n"
+                                 "    loss mean(hs^2) + mean(ks^2)\n"
+                                 "}\n"
+                                 "train m { optimizer sgd(lr = 0.1, momentum = 0.9) }\n";
+
 typedef struct Fixture {
     Ctx cx;
     Output out;
@@ -93,16 +111,15 @@ typedef struct Fixture {
     void *block, *g;
 } Fixture;
 
-static void set_up(Fixture *f, int32_t width)
+static void set_up(Fixture *f, const char *text, const TargetOptions *target)
 {
     memset(f, 0, sizeof *f);
     ctx_init(&f->cx);
     f->cx.verify = true;
     f->out.arena = &f->arena;
     Options o = {.entry = {true, true, true, true}, .threads_max = 2};
-    o.target =
-        (TargetOptions){.target = "cpu", .threads_max = 2, .panels_from = 1, .panel_width = width};
-    int32_t source = source_add(&f->cx, "m.model", model_text, strlen(model_text), false);
+    o.target = *target;
+    int32_t source = source_add(&f->cx, "m.model", text, strlen(text), false);
     bool ok = compile(&f->cx, source, &o, &f->out);
     diag_print(&f->cx, stderr);
     ck_assert(ok);
@@ -132,13 +149,26 @@ static int find(const Fixture *f, const char *name, int32_t role)
     ck_abort_msg("there is no tensor %s", name);
 }
 
+typedef struct Lies {
+    const char *name;
+    int32_t role;
+    bool panels;
+} Lies;
+
+static void lie(const Fixture *f, const Lies *of, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        int64_t offset = f->m->tensors[find(f, of[i].name, of[i].role)].offset;
+        ck_assert_msg((offset < 0) == of[i].panels, "%s at %lld", of[i].name, (long long)offset);
+    }
+}
+
+static const TargetOptions all_of_16 = {
+    .target = "cpu", .threads_max = 2, .panels_from = 1, .panel_width = 16};
+
 START_TEST(which_parameters)
 {
-    static const struct {
-        const char *name;
-        int32_t role;
-        bool panels;
-    } of[] = {
+    static const Lies of[] = {
         {"far", GRADC_PARAM, true},
         {"sgd.velocity:far", GRADC_OPTIMIZER, true},
         {"turned", GRADC_PARAM, true},
@@ -149,11 +179,25 @@ START_TEST(which_parameters)
         {"narrow", GRADC_PARAM, false},
     };
     Fixture f;
-    set_up(&f, 16);
-    for (size_t i = 0; i < sizeof of / sizeof *of; i++) {
-        int64_t offset = f.m->tensors[find(&f, of[i].name, of[i].role)].offset;
-        ck_assert_msg((offset < 0) == of[i].panels, "%s at %lld", of[i].name, (long long)offset);
-    }
+    set_up(&f, model_text, &all_of_16);
+    lie(&f, of, sizeof of / sizeof *of);
+    tear_down(&f);
+}
+END_TEST
+
+/* A first cache holds none of the three, a second one all. */
+START_TEST(which_of_a_loop)
+{
+    static const TargetOptions wide = {.target = "cpu", .threads_max = 2, .cpu = "x86-64-v3"};
+    static const Lies of[] = {
+        {"once", GRADC_PARAM, false},
+        {"hidden", GRADC_PARAM, true},
+        {"sgd.velocity:hidden", GRADC_OPTIMIZER, true},
+        {"seldom", GRADC_PARAM, false},
+    };
+    Fixture f;
+    set_up(&f, turns_text, &wide);
+    lie(&f, of, sizeof of / sizeof *of);
     tear_down(&f);
 }
 END_TEST
@@ -177,7 +221,7 @@ START_TEST(the_caller_sees_rows)
     enum { MATRICES = 2, ROWS = 96, COLS = 96, WIDTH = 16, N = MATRICES * ROWS * COLS };
     static float set[N], got[N];
     Fixture f;
-    set_up(&f, WIDTH);
+    set_up(&f, model_text, &all_of_16);
     int stack = find(&f, "stack", GRADC_PARAM);
     for (int i = 0; i < N; i++)
         set[i] = (float)(1000 + i);
@@ -202,6 +246,7 @@ Suite *suite_cpu_panels(void)
     TCase *t = tcase_create("panels");
     tcase_add_loop_test(t, elementwise, 0, N_KERNELS);
     tcase_add_test(t, which_parameters);
+    tcase_add_test(t, which_of_a_loop);
     tcase_add_test(t, the_caller_sees_rows);
     suite_add_tcase(s, t);
     return s;

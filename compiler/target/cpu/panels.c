@@ -10,12 +10,14 @@ typedef enum State { ROWS, WANTED, REFUSED } State; /* REFUSED: for good */
 typedef struct Search {
     const Machine *m;
     const Program *p;
-    int64_t width, least; /* columns of a panel; bytes of a parameter in panels */
+    int64_t width, least; /* columns of a panel; bytes of a parameter in panels, */
+    int64_t least_often;  /* ... and of one that many turns of a loop read */
     Arena *arena;
     State *state; /* by buffer */
     Panels *of;   /* by buffer: how it would lie */
     bool *given;  /* by buffer: others than kernels read or write it: results, transfers */
     int in_turns; /* loops around, whose turns lanes may take whole */
+    int in_loops; /* ... of many turns */
     bool changed; /* since the last look at all calls */
 } Search;
 
@@ -67,18 +69,23 @@ static bool wanted(const Search *s, int32_t buffer)
 
 /* ---- calls ---------------------------------------------------------------------------------- */
 
+enum { OFTEN = 8 }; /* turns */
+
 typedef void EachCall(Search *s, Call *c);
 
 static void each_call(Search *s, Call *call, int32_t n, EachCall *f)
 {
     for (Call *c = call; c < call + n; c++) {
         bool turns = c->kind == CALL_LOOP && c->turns > 0;
+        bool often = c->kind == CALL_LOOP && c->count >= OFTEN;
         if (c->kind == CALL_KERNEL || c->n_body == 0)
             f(s, c);
         s->in_turns += turns;
+        s->in_loops += often;
         if (c->n_body > 0)
             each_call(s, c->body, c->n_body, f);
         s->in_turns -= turns;
+        s->in_loops -= often;
     }
 }
 
@@ -178,7 +185,7 @@ static void want_parameters(Search *s, Call *c)
             continue;
         const Operand *o = op[k->access.at[i->aux].buf];
         const Buffer *b = &s->p->buffer.at[o->buffer];
-        if (b->role == ROLE_PARAM && b->bytes >= s->least)
+        if (b->role == ROLE_PARAM && b->bytes >= (s->in_loops > 0 ? s->least_often : s->least))
             set(s, o->buffer, WANTED);
     }
 }
@@ -246,8 +253,12 @@ static void agree(Search *s)
         if (*x == 0)
             *x = b + 1;
         int32_t other = *x - 1;
-        bool alike = wanted(s, b) && wanted(s, other) && same_panels(&s->of[b], &s->of[other]);
-        if (alike || (!wanted(s, b) && !wanted(s, other)))
+        if (!wanted(s, b) && !wanted(s, other))
+            continue;
+        State both = same_panels(&s->of[b], &s->of[other]) ? WANTED : REFUSED;
+        set(s, b, both);
+        set(s, other, both);
+        if (wanted(s, b) == wanted(s, other))
             continue;
         set(s, b, REFUSED);
         set(s, other, REFUSED);
@@ -326,6 +337,7 @@ const Program *panels_program(const Machine *m, const TargetOptions *o, const Pr
     Search s = {.m = m, .p = p, .arena = arena};
     s.width = o->panel_width > 0 ? o->panel_width : panel_width(m);
     s.least = o->panels_from > 0 ? o->panels_from : m->l2_bytes / 2;
+    s.least_often = o->panels_from > 0 ? o->panels_from : m->l1_bytes;
     s.state = NEW_ARRAY(arena, State, p->buffer.n);
     s.of = NEW_ARRAY(arena, Panels, p->buffer.n);
     s.given = NEW_ARRAY(arena, bool, p->buffer.n);
