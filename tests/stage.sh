@@ -3,6 +3,7 @@
 . tests/setup.sh
 . tests/tally.sh
 checked=build/log/check.out
+mkdir -p build/log
 
 # run NAME COMMAND...: shows a runner's output and adds its last line.
 run() {
@@ -35,6 +36,27 @@ told() {
     done
 }
 
+# side_by_side: `apart` of each line "NAME COMMAND..." of standard input, as many at a time as there
+# are cores. What takes longest comes first.
+side_by_side() {
+    # shellcheck disable=SC2016  # expanded by the inner shell
+    xargs -P "$(cores)" -I {} sh -c '
+        . tests/stage.sh
+        set -f
+        apart $1' sh {}
+}
+
+# longest_first SUITE...: the same names, those that take long before the others.
+longest_first() {
+    long="cpu_contract plan_problem cpu_random plan_deep cpu_flush cpu_asm plan_place"
+    for suite in $long; do
+        case " $* " in *" $suite "*) echo "$suite" ;; esac
+    done
+    for suite in "$@"; do
+        case " $long " in *" $suite "*) ;; *) echo "$suite" ;; esac
+    done
+}
+
 # unit_tests FOLDER [SUITE...]: the suites built there, as many at a time as there are
 # cores. A line "skipped: ..." that a test prints takes it from the passed to the skipped.
 unit_tests() {
@@ -44,7 +66,7 @@ unit_tests() {
     [ $# -gt 0 ] || set -- $("$where/gradc-tests" --list)
     [ $# -gt 0 ] || fail "$where/gradc-tests has no suite"
     # shellcheck disable=SC2016  # expanded by the inner shell
-    printf '%s\n' "$@" | xargs -P "$(cores)" -I {} sh -c '
+    longest_first "$@" | xargs -P "$(cores)" -I {} sh -c '
         "$1/gradc-tests" "$2" >"$1/unit-$2.txt" 2>&1
         echo $? >"$1/unit-$2.status"' sh "$where" {}
     for suite in "$@"; do

@@ -1,6 +1,7 @@
 /* Commands of gradc-smith; smith.h says what they do. */
 #include "smith.h"
 
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -114,12 +115,14 @@ static bool any_failed(const Run *r, const Sum *all)
     return failed > 0;
 }
 
-/* Every jobs-th seed. */
-static void shard(const Run *r, int number, Sum *all)
+/* Seeds that no other job has taken. */
+static void shard(const Run *r, atomic_int *taken, Sum *s, const Sum *all)
 {
     Verdict *v = shared(sizeof *v);
-    Sum *s = &all[number];
-    for (int i = number; i < r->count && !(r->first && any_failed(r, all)); i += r->jobs) {
+    while (!(r->first && any_failed(r, all))) {
+        int i = atomic_fetch_add(taken, 1);
+        if (i >= r->count)
+            break;
         Arena a = {0};
         uint64_t seed = r->seed + (uint64_t)i;
         const char *text = generate(seed, false, &a);
@@ -192,10 +195,11 @@ static int demands(Sum *s, const Run *r)
 static int run(const Run *r)
 {
     Sum *sum = shared(sizeof(Sum) * (size_t)r->jobs);
+    atomic_int *taken = shared(sizeof *taken);
     for (int i = 0; i < r->jobs; i++) {
         pid_t child = fork();
         if (child == 0) {
-            shard(r, i, sum);
+            shard(r, taken, &sum[i], sum);
             exit(0);
         }
     }

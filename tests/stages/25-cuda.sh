@@ -20,56 +20,44 @@ short=--once:layers=2:heads=3:width=192:vocab=97:positions=64:ctx=48:batch=2
 deep=--once:layers=12:heads=2:width=32:vocab=97:positions=32:ctx=16:batch=2
 halves=--precision=bf16:layers=2:batch=64:ctx=1024
 chargpt=examples/chargpt.model:--once:layers=1:width=32:ctx=16:batch=2:heads=2:vocab=40
+char=examples/chargpt.model:-D:layers=1:-D:width=32:-D:ctx=16:-D:batch=2:-D:heads=2:-D:vocab=40
+draws="1 24 1"
+[ -z "${GRADC_FULL:-}" ] || draws="${SEED:-1}00001 1000 100"
 larger=
-[ -z "${GRADC_FULL:-}" ] || larger="tiles depthwise examples/fashion.model:--once:batch=1
-    examples/resnet8.model:--once:batch=1"
+[ -z "${GRADC_FULL:-}" ] || larger="tiles depthwise examples/fashion.model:--once:batch=1 \
+examples/resnet8.model:--once:batch=1"
 long=--once:--wide=147456:layers=2:heads=3:width=192:vocab=1537:ctx=384:positions=384:batch=2
 for shape in $short $deep $long; do
     [ -z "${GRADC_FULL:-}" ] || large="$large $gpt:--precision=bf16:$shape"
 done
 
-# Kernels alone.
-kernels() {
-    # shellcheck disable=SC2086  # a list of sets
-    apart cuda-plain sh tests/cuda/run.sh build plain matmuls tiles depthwise random:1:80 \
-        wide:random:5000:30 "$gpt:$short" "$gpt:$deep" examples/digits.model \
-        examples/resnet8.model:batch=1 $large
-    # shellcheck disable=SC2086  # a list of sets
-    apart cuda-address sh tests/cuda/run.sh build address shapes types words ops operations matmuls \
-        convolutions random:1000:30 wide:few "$half" examples/line.model examples/digits.model \
-        "$chargpt" "$gpt:$short" $larger
-    apart cuda-thread sh tests/cuda/run.sh build thread shapes convolutions random:2000:20 "$half"
-    apart cuda-plants sh tests/cuda/run.sh build plants
-    apart cuda-words sh tests/cuda/words.sh build
-}
-
-# Objects and the runtime on the mock driver.
-objects() {
-    char=examples/chargpt.model:-D:layers=1:-D:width=32:-D:ctx=16:-D:batch=2:-D:heads=2:-D:vocab=40
-    apart cuda-contract sh tests/cuda/host.sh build contract
-    apart cuda-sweep sh tests/cuda/host.sh build sweep
-    apart cuda-machine sh tests/cuda/host.sh build machine
-    apart cuda-train sh tests/cuda/host.sh build train light,min "$char" "$char:--chunk:256" "$half" \
-        examples/digits.model:-D:batch=8:-D:hidden=16 tests/object/byrow.model \
-        tests/object/wide.model tests/object/lacking.model tests/object/shared.model
-    apart cuda-pictures sh tests/cuda/host.sh build train min examples/fashion.model:-D:batch=1 \
-        examples/resnet8.model:-D:batch=1
-    if [ -n "${GRADC_FULL:-}" ]; then
-        apart cuda-random sh tests/cuda/host.sh build random "${SEED:-1}00001" 1000 100
-    else
-        apart cuda-random sh tests/cuda/host.sh build random 1 24 1
-    fi
-    apart cuda-gpu sh tests/gpu.sh --on-mock
-}
-
-objects &
-kernels
-wait
+# Kernels alone (cuda/run.sh), objects and the runtime on the mock driver (cuda/host.sh).
+side_by_side <<END
+cuda-plain sh tests/cuda/run.sh build plain matmuls tiles depthwise random:1:80 \
+wide:random:5000:30 $gpt:$short $gpt:$deep examples/digits.model examples/resnet8.model:batch=1 $large
+cuda-address sh tests/cuda/run.sh build address shapes types words ops operations matmuls \
+convolutions random:1000:30 wide:few $half examples/line.model examples/digits.model $chargpt \
+$gpt:$short $larger
+cuda-thread sh tests/cuda/run.sh build thread shapes convolutions random:2000:20 $half
+cuda-train sh tests/cuda/host.sh build train light,min $char $char:--chunk:256 $half \
+examples/digits.model:-D:batch=8:-D:hidden=16 tests/object/byrow.model tests/object/wide.model \
+tests/object/lacking.model tests/object/shared.model
+cuda-pictures sh tests/cuda/host.sh build train min examples/fashion.model:-D:batch=1 \
+examples/resnet8.model:-D:batch=1
+cuda-plants sh tests/cuda/run.sh build plants
+cuda-random sh tests/cuda/host.sh build random $draws
+cuda-contract sh tests/cuda/host.sh build contract
+cuda-sweep sh tests/cuda/host.sh build sweep
+cuda-machine sh tests/cuda/host.sh build machine
+cuda-gpu sh tests/gpu.sh --on-mock
+cuda-words sh tests/cuda/words.sh build
+END
 run cuda-variants sh tests/cuda/variants.sh build 100 "$gpt" tiles "$gpt:$short" "$gpt:$deep"
 # shellcheck disable=SC2086  # a list of sets
 [ -z "$large" ] || run cuda-variants sh tests/cuda/variants.sh build 85 \
     "$gpt:--precision=bf16:batch=64:ctx=1024" tiles $large
-told cuda-plain cuda-address cuda-thread cuda-plants cuda-words
+told cuda-plain cuda-address cuda-thread cuda-plants cuda-words cuda-contract cuda-sweep cuda-machine \
+    cuda-train cuda-pictures cuda-random cuda-gpu
 
 # Behind @: a kernel that uses a little local memory: lanes of a loop that is too long to be written
 # out are an array.
@@ -81,5 +69,4 @@ run cuda-needs sh tests/cuda/run.sh build nvrtc-needs examples/digits.model \
     examples/fashion.model examples/resnet8.model examples/chargpt.model "$half" \
     examples/gpt2.model:layers=1 tests/bench/models/attention-b1-t4096.model
 run cuda-nvrtc-time sh tests/cuda/run.sh build nvrtc-time examples/gpt2.model 30
-told cuda-contract cuda-sweep cuda-machine cuda-train cuda-pictures cuda-random cuda-gpu
 finish
