@@ -214,9 +214,10 @@ static inline Kernel *make_conv_weight(Arena *arena, const Conv *c, int64_t leaf
     return k;
 }
 
-/* A depthwise convolution of c->in channels, or its gradient: of the data (stride 1), of the
- * weights. The operand with the window is b, or, `first`, a. Channels lie outside of the planes, or
- * fastest (CHANNELS_LAST); a window has rows of c->kernel places, or of one (ONE_WIDE). */
+/* A depthwise convolution of c->in channels, c->out results of each (or one, if that is 0), or its
+ * gradient: of the data (stride 1), of the weights. The operand with the window is b, or, `first`,
+ * a. Channels lie outside of the planes, or fastest (CHANNELS_LAST); a window has rows of c->kernel
+ * places, or of one (ONE_WIDE). */
 enum { DEPTHWISE_FORWARD, DEPTHWISE_DATA, DEPTHWISE_WEIGHT, CHANNELS_LAST = 4, ONE_WIDE = 8 };
 
 /* lo <= e < hi as a value. */
@@ -243,14 +244,14 @@ static inline Val depthwise_window(Kernel *k, int x, KAff at, KAff row, KAff col
 }
 
 /* [z, ch, h, v] or [z, h, v, ch]; extents n of ch, size of h and v. */
-static inline KAff depthwise_place(int what, KAff z, Val ch, KAff h, KAff v, int64_t n,
+static inline KAff depthwise_place(int what, KAff z, KAff ch, KAff h, KAff v, int64_t n,
                                    int64_t size)
 {
     KAff place = k_aff_add(k_aff_scale(h, size), v);
     KAff image = k_aff_scale(z, n * size * size);
     if ((what & CHANNELS_LAST) != 0)
-        return k_aff_add(image, k_aff_add(k_aff_scale(place, n), k_aff_val(ch, 1)));
-    return k_aff_add(image, k_aff_add(place, k_aff_val(ch, size * size)));
+        return k_aff_add(image, k_aff_add(k_aff_scale(place, n), ch));
+    return k_aff_add(image, k_aff_add(place, k_aff_scale(ch, size * size)));
 }
 
 static inline Kernel *make_depthwise(Arena *arena, int form, const Conv *c, int64_t leaf,
@@ -260,14 +261,20 @@ static inline Kernel *make_depthwise(Arena *arena, int form, const Conv *c, int6
     int what = form & 3;
     int64_t o = conv_out(c), kk = c->kernel, n = c->in, wide = (form & ONE_WIDE) != 0 ? 1 : kk;
     int64_t from = what == DEPTHWISE_DATA ? o : c->size, to = what == DEPTHWISE_DATA ? c->size : o;
-    bool weight = what == DEPTHWISE_WEIGHT;
+    int64_t each = c->out > 0 ? c->out : 1;
+    bool weight = what == DEPTHWISE_WEIGHT, data = what == DEPTHWISE_DATA;
+    int64_t n_window = data ? n * each : n, n_inside = data ? n : n * each;
     KRole free = first ? K_M : K_N, of_window = weight ? free : K_K, of_plane = weight ? K_K : free;
-    int64_t planes = c->batch * n;
-    int out = k_buf(k, F32, weight ? n * kk * wide : planes * to * to, K_OUT);
-    int one = k_buf(k, F32, weight ? planes * o * o : n * kk * wide, K_IN);
-    int x = k_buf(k, F32, planes * from * from, K_IN), bias = k_buf(k, F32, n, K_IN);
-    Val ch = k_dim(k, K_B, n), z = 0, h = 0, v = 0, r = 0, q = 0;
+    KRole of_each = data ? K_K : first ? K_N : K_M;
+    int64_t taps = n * each * kk * wide;
+    int out = k_buf(k, F32, weight ? taps : c->batch * n_inside * to * to, K_OUT);
+    int one = k_buf(k, F32, weight ? c->batch * n * each * o * o : taps, K_IN);
+    int x = k_buf(k, F32, c->batch * n_window * from * from, K_IN);
+    int bias = k_buf(k, F32, n_inside, K_IN);
+    Val ch = k_dim(k, K_B, n), z = 0, h = 0, v = 0, r = 0, q = 0, e = 0;
     for (KRole role = K_M; role <= K_K; role++) { /* in the order of roles */
+        if (role == of_each && each > 1)
+            e = k_dim(k, role, each);
         if (role == of_plane) {
             z = k_dim(k, role, c->batch);
             h = k_dim(k, role, to);
@@ -278,13 +285,15 @@ static inline Kernel *make_depthwise(Arena *arena, int form, const Conv *c, int6
             q = k_dim(k, role, wide);
         }
     }
-    bool data = what == DEPTHWISE_DATA;
+    KAff few = k_aff_val(ch, 1), many = each > 1 ? at2(ch, each, e, 1) : few;
+    KAff of_inside = data ? few : many, of_x = data ? many : few;
     int64_t step = data ? -c->dilation : c->dilation, pad = data ? c->pad : -c->pad;
     KAff row = k_aff_offset(at2(h, data ? 1 : c->stride, r, step), pad);
     KAff col = k_aff_offset(at2(v, data ? 1 : c->stride, q, step), pad), image = k_aff_val(z, 1);
-    KAff inside = depthwise_place(form, image, ch, k_aff_val(h, 1), k_aff_val(v, 1), n, to);
-    KAff window = depthwise_place(form, image, ch, row, col, n, from);
-    KAff tap = k_aff_add(k_aff_val(ch, kk * wide), at2(r, wide, q, 1));
+    KAff inside =
+        depthwise_place(form, image, of_inside, k_aff_val(h, 1), k_aff_val(v, 1), n_inside, to);
+    KAff window = depthwise_place(form, image, of_x, row, col, n_window, from);
+    KAff tap = k_aff_add(k_aff_scale(many, kk * wide), at2(r, wide, q, 1));
     k_section_a(k);
     Val a = first ? depthwise_window(k, x, window, row, col, from)
                   : k_load(k, one, weight ? inside : tap);
@@ -292,7 +301,7 @@ static inline Kernel *make_depthwise(Arena *arena, int form, const Conv *c, int6
     Val b = first ? k_load(k, one, weight ? inside : tap)
                   : depthwise_window(k, x, window, row, col, from);
     Val sum = k_epilogue(k, b, F32, leaf);
-    sum = k_binary(k, KI_ADD, sum, k_load(k, bias, k_aff_val(ch, 1)));
+    sum = k_binary(k, KI_ADD, sum, k_load(k, bias, of_inside));
     k_store(k, out, weight ? tap : inside, sum);
     k_finish(k);
     return k;

@@ -250,21 +250,41 @@ START_TEST(tiles_of_loops)
 }
 END_TEST
 
-/* Is a forward convolution computed by tiles of windows? */
-static bool has_windows(const Conv *conv)
+/* Is it computed by such tiles? */
+static bool has_tiles(Kernel *k, const char *cpu, const char *kind)
 {
     Ctx cx;
     KernelFn fn[1];
     ObjectFile object = {0};
-    TargetOptions o = {.cpu = "x86-64-v3", .triple = "x86_64-linux-gnu", .want_asm = true};
+    TargetOptions o = {.cpu = cpu, .triple = "x86_64-linux-gnu", .want_asm = true};
     ctx_init(&cx);
-    Kernel *k = make_conv_forward(&arena, conv, false);
     ck_assert(cpu_emit_kernels(&cx, &o, &k, 1, &cx.perm, fn, &object));
-    bool has = strstr(object.assembly, ".window") != NULL;
+    bool has = strstr(object.assembly, kind) != NULL;
     ctx_free(&cx);
     arena_free(&arena);
     return has;
 }
+
+static bool has_windows(const Conv *conv)
+{
+    return has_tiles(make_conv_forward(&arena, conv, false), "x86-64-v3", ".window");
+}
+
+/* Channels that have several results each, or whose weights have, lie along the lanes as those of
+ * one do. */
+START_TEST(few_results_of_channels)
+{
+    static const Conv conv = {2, 64, 2, 32, 3, 1, 1, 1};
+    static const char *const cpu[] = {"x86-64-v3", "x86-64-v4"};
+    static const int what[] = {DEPTHWISE_FORWARD, DEPTHWISE_WEIGHT};
+    for (int c = 0; c < 2; c++)
+        for (int w = 0; w < 2; w++)
+            for (int first = 0; first < 2; first++) {
+                Kernel *k = make_depthwise(&arena, what[w] | CHANNELS_LAST, &conv, 0, first == 1);
+                ck_assert_msg(has_tiles(k, cpu[c], "gradc.lanes."), "%s, %d", cpu[c], what[w]);
+            }
+}
+END_TEST
 
 /* A table has distances of 32 bits: channels of a gigabyte each lie too far apart. */
 START_TEST(no_window_is_too_far)
@@ -359,6 +379,7 @@ Suite *suite_cpu_asm(void)
     tcase_add_test(t, spills_are_seen);
     tcase_add_test(t, no_spill_no_division);
     tcase_add_test(t, tiles_of_loops);
+    tcase_add_test(t, few_results_of_channels);
     tcase_add_test(t, no_window_is_too_far);
     tcase_add_test(t, gathered_vectors_are_not_unrolled);
     tcase_add_test(t, arm_bits);

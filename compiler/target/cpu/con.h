@@ -119,7 +119,8 @@ typedef struct Lanes {
     /* The lane's neighbours lie side by side (con_along.c): of `many`, in the epilogue, of `one`,
      * whose elements are so far apart from one term to the next, from one line of them. */
     bool many_along, out_along, one_along;
-    bool far; /* `many` is asked for a line ahead */
+    bool out_apart; /* ... a few elements apart */
+    bool far;       /* `many` is asked for a line ahead */
     int64_t one_x, one_y;
     bool once;              /* `one` is packed for all units of the same lanes: */
     int64_t groups, packed; /* ... so many, vectors of each */

@@ -22,6 +22,21 @@ static bool lies_along(const Kernel *k, Val from, Val to, Val lane)
     return true;
 }
 
+/* ... or a few elements apart, as several results of a channel are. */
+static bool lies_apart(const Kernel *k, Val from, Val to, Val lane)
+{
+    enum { MOST = 8 };
+    for (Val v = from; v < to; v++) {
+        const KInst *i = &k->inst.at[v];
+        if (i->op != KI_LOAD && i->op != KI_STORE)
+            continue;
+        int64_t c = con_coef(&k->access.at[i->aux].at, lane);
+        if (c < (i->op == KI_STORE) || c > MOST)
+            return false;
+    }
+    return true;
+}
+
 static bool has(const KAff *x, Val v)
 {
     return v != 0 && con_coef(x, v) != 0;
@@ -118,7 +133,8 @@ void con_along_plan(const ConPlan *p, Lanes *l)
     const KContract *c = &p->k->con;
     l->far = is_far(p, l);
     l->many_along = lies_along(p->k, l->many.from, l->many.to, l->lane);
-    l->out_along = lies_along(p->k, c->e_from, c->e_to, l->lane);
+    l->out_apart = !lies_along(p->k, c->e_from, c->e_to, l->lane);
+    l->out_along = !l->out_apart || lies_apart(p->k, c->e_from, c->e_to, l->lane);
     if (l->many_along)
         find_inner(p, l);
     find_one(p, l);

@@ -169,7 +169,11 @@ static double lanes_cycles(const ConPlan *p, const Lanes *l)
         pack /= (double)l->others.total;
     double chain = (lines * cols + 1) * 0.5;
     double sum = outs * terms / (lines * cols) * (chain < 4.4 ? 4.4 : chain);
-    double out = l->out_along ? outs * 4 : outs * 4 + vl * (outs / vl + 1) * 6;
+    double out = outs * 4;
+    if (!l->out_along)
+        out += vl * (outs / vl + 1) * 6;
+    else if (l->out_apart)
+        out += outs * vl;
     double groups = (double)((l->extent + p->vl - 1) / p->vl);
     double others = (double)l->others.total * (double)p->n_batch / (double)l->extent;
     return (stage + pack + sum + out) * groups * others;
