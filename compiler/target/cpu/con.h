@@ -106,13 +106,18 @@ enum { MAX_SURE = 16 };
 typedef struct Lanes {
     Val lane;
     int64_t extent;
-    Side one, many; /* one: without free indices; its `free` is the lane's. many: with a window */
-    int pairs;      /* sliding indices of it: x, then y */
+    /* one: of few free indices, or none, which are `each`; its `free` is the lane's. many: with a
+     * window */
+    Side one, many;
+    Walk each;
+    int64_t each_n, parts; /* so many of `each` in a unit, and parts of it */
+    int pairs;             /* sliding indices of it: x, then y */
     Slide x, y;
     Walk others, blocks;       /* its other free indices, its other k */
     int64_t lines_f, lines_d;  /* at a time: lines of results, lines of terms of each block */
     int64_t rows, pitch;       /* of what is staged of it, in vectors */
     int64_t outs, line;        /* results at a time; elements of a line of them, transposed */
+    int64_t apart;             /* vectors from the results for one of `each` to the next one's */
     int tile_lines, tile_cols; /* results in registers */
     bool along_only; /* no window slides over x: only where the lane's neighbours lie together */
     int64_t split;   /* there is no window: x is that many of the fastest free index; else 0 */
@@ -123,7 +128,7 @@ typedef struct Lanes {
     bool far;       /* `many` is asked for a line ahead */
     int64_t one_x, one_y;
     bool once;              /* `one` is packed for all units of the same lanes: */
-    int64_t groups, packed; /* ... so many, vectors of each */
+    int64_t groups, packed; /* ... so many, vectors of each, and of each of `each` */
     Inner in_x, in_y;       /* places within these bounds: */
     const KBound *sure[MAX_SURE];
     int n_sure;
@@ -333,11 +338,13 @@ bool con_lanes_plan(ConPlan *p, Arena *arena);
 void con_lanes_units(Con *c, Lv begin, Lv end);
 /* What the loops around have chosen. */
 typedef struct LanesPiece {
-    Lv lane0, live;       /* channels */
+    Lv group; /* of channels: */
+    Lv lane0, live;
     Lv *other, *block;    /* digits of other free indices and of other k */
     Lv line0, lines;      /* of results */
     Lv term0, term_lines; /* lines of terms of the block */
     Lv one;               /* con_along_one() */
+    Lv each, outs;        /* of `each`, and where its results lie, in vectors */
 } LanesPiece;
 /* ... sets the indices of `many` to place x of line y. */
 void con_lanes_set(Con *c, const LanesPiece *at, Lv y, Lv x);

@@ -205,6 +205,7 @@ void con_along_put(Con *c, const LanesPiece *at, Lv from, Lv first, Lv n)
     begin_lanes(c, at);
     walk_decode(&p->out_cols, ir, ir_add(ir, first, i.i), digit);
     walk_set(&p->out_cols, &c->g, digit);
+    walk_decode(&p->out_rows, ir, at->each, digit);
     walk_set(&p->out_rows, &c->g, digit);
     c->g.value[p->lanes->lane] = at->lane0;
     con_section(c, vectors_on(c, from, i.i));

@@ -1,14 +1,15 @@
 /* Lanes along a batch index: where operands share an index that nothing is summed over (channels of
- * a depthwise convolution), and one of them has no other (weights; in the gradient of those, the
- * cotangent). A tile of rows by columns would be one row high, and a line of few columns fills no
- * vector. Here a vector has one result of vl channels:
+ * a depthwise convolution), and one of them has no other, or few (weights; in the gradient of
+ * those, the cotangent). A tile of rows by columns would be one row high, and a line of few columns
+ * fills no vector. Here a vector has one result of vl channels:
  *
  *     for a group of vl channels, other free indices (images), some lines of results
  *         for other k (images), some lines of terms
- *             pack `one`                        [k][channel]
  *             stage the lines of `many` that the window meets, transposed   [row][x][channel]
- *             for a tile of results: chains of fma in registers
- *         transpose the results, and the epilogue of each channel
+ *             for each free index of `one`
+ *                 pack `one`                        [k][channel]
+ *                 for a tile of results: chains of fma in registers
+ *         for each: transpose the results, and the epilogue of each channel
  *
  * Where channels lie together in memory nothing is transposed (con_along.c).
  *
@@ -37,6 +38,7 @@ static Lv minus(Con *c, Lv x, Lv y)
 /* Terms that follow one another, in `lines` of so many. */
 typedef struct Terms {
     Lv one, many; /* many: of result 0 */
+    Lv outs;      /* LanesPiece.outs */
     Lv lines, terms, resume;
 } Terms;
 
@@ -47,7 +49,7 @@ static void call_tile(Con *c, const Terms *t, int lines, int cols, Lv line, Lv c
     int64_t vec = (int64_t)c->p->vl * c->p->es;
     Lv in_line = ir_mul(ir, col, l->x.s * vec);
     Lv from = ir_add(ir, ir_mul(ir, line, l->y.s * l->pitch * vec), in_line);
-    Lv to = ir_add(ir, ir_mul(ir, line, l->x.n_f), col);
+    Lv to = ir_add(ir, t->outs, ir_add(ir, ir_mul(ir, line, l->x.n_f), col));
     Lv arg[] = {
         t->one,   ir_at_byte(ir, t->many, from), vector_at(c, l->o_at, to), t->lines, t->terms,
         t->resume};
@@ -167,16 +169,17 @@ static Terms terms_at(Con *c, const LanesPiece *at, Lv k0, Lv k)
     Lv elems = ir_add(ir, ir_mul(ir, line, from_line), ir_mul(ir, x, from_term));
     Lv one = ir_at_byte(ir, at->one, ir_mul(ir, elems, c->p->es));
     return (Terms){.one = one,
+                   .outs = at->outs,
                    .many = vector_at(c, l->b_at, ir_add(ir, ir_mul(ir, row, l->pitch), place))};
 }
 
-/* s = first ? o : s + o */
-static void fold_sums(Con *c, Lv n, Lv first)
+/* s = first ? o : s + o, of n results from outs on */
+static void fold_sums(Con *c, Lv outs, Lv n, Lv first)
 {
     Ir *ir = c->ir;
     const Lanes *l = c->p->lanes;
     Lt vec = vector_type(c);
-    IrLoop i = ir_loop(ir, ir_int(ir, 0), n, 1, false);
+    IrLoop i = ir_loop(ir, outs, ir_add(ir, outs, n), 1, false);
     Lv to = vector_at(c, l->s_at, i.i);
     Lv x = ir_load(ir, vec, vector_at(c, l->o_at, i.i), c->p->es);
     Lv sum = LLVMBuildFAdd(ir->b, ir_load(ir, vec, to, c->p->es), x, "");
@@ -213,7 +216,7 @@ static Lv leaf_part(Con *c, const LanesPiece *at, Lv k0, Lv k, Lv end)
     Lv ends = LLVMBuildICmp(ir->b, LLVMIntEQ, to, leaf_end, "");
     Lv last = LLVMBuildICmp(ir->b, LLVMIntEQ, to, ir_int(ir, p->n_k), "");
     IrIf f = ir_if(ir, LLVMBuildOr(ir->b, ends, last, ""));
-    fold_sums(c, ir_mul(ir, at->lines, l->x.n_f), con_less(c, k, leaf));
+    fold_sums(c, at->outs, ir_mul(ir, at->lines, l->x.n_f), con_less(c, k, leaf));
     ir_end_if(ir, &f);
     return to;
 }
@@ -231,12 +234,52 @@ static void leaf_parts(Con *c, const LanesPiece *at, Lv k0, Lv end)
     ir_at(ir, after);
 }
 
+static Lv packed_at(Con *c, const LanesPiece *at)
+{
+    Ir *ir = c->ir;
+    const Lanes *l = c->p->lanes;
+    Lv which = ir_add(ir, ir_mul(ir, at->group, l->each.total), at->each);
+    return vector_at(c, l->a_at, ir_mul(ir, which, l->once ? l->packed : 0));
+}
+
 static void pack_one(Con *c, const LanesPiece *at, Lv k0, Lv kn)
 {
     con_pack(c, &c->p->lanes->one, c->p->vl, at->lane0, at->live, k0, kn, at->one);
 }
 
-/* Some lines of terms of a block. */
+/* What is done for each of `each` in the unit, of one block of terms, or of the unit's other free
+ * indices: that is `outer`. */
+typedef void ForEach(Con *c, LanesPiece *at, Lv outer);
+
+static void set_each(Con *c, LanesPiece *at, Lv each)
+{
+    const Walk *w = &c->p->lanes->each;
+    Lv digit[K_MAX_DIMS];
+    at->each = each;
+    walk_decode(w, c->ir, each, digit);
+    walk_set(w, &c->g, digit);
+}
+
+static void for_each(Con *c, LanesPiece *at, Lv part, Lv outer, ForEach *f)
+{
+    Ir *ir = c->ir;
+    const Lanes *l = c->p->lanes;
+    at->outs = ir_int(ir, 0);
+    if (l->each.total == 1) {
+        set_each(c, at, ir_int(ir, 0));
+        f(c, at, outer);
+        return;
+    }
+    Lv from = ir_mul(ir, part, l->each_n), all = ir_int(ir, l->each.total);
+    IrLoop e =
+        ir_loop(ir, from, ir_min(ir, ir_add(ir, from, ir_int(ir, l->each_n)), all), 1, false);
+    at->outs = ir_mul(ir, minus(c, e.i, from), l->apart);
+    set_each(c, at, e.i);
+    f(c, at, outer);
+    ir_loop_end(ir, &e);
+}
+
+/* Some lines of terms of a block, which have been staged. */
 static void some_terms(Con *c, LanesPiece *at, Lv block)
 {
     Ir *ir = c->ir;
@@ -244,11 +287,9 @@ static void some_terms(Con *c, LanesPiece *at, Lv block)
     Lanes *l = p->lanes;
     Lv line = ir_add(ir, ir_mul(ir, block, l->y.n_d), at->term0);
     Lv k0 = ir_mul(ir, line, l->x.n_d), kn = ir_mul(ir, at->term_lines, l->x.n_d);
-    if (l->one_along)
-        at->one = con_along_one(c, at);
-    else if (!l->once)
+    at->one = l->one_along ? con_along_one(c, at) : packed_at(c, at);
+    if (!l->one_along && !l->once)
         pack_one(c, at, k0, kn);
-    stage_lines(c, at);
     if (p->sums) {
         leaf_parts(c, at, k0, ir_add(ir, k0, kn));
         return;
@@ -262,7 +303,7 @@ static void some_terms(Con *c, LanesPiece *at, Lv block)
 
 /* ---- results --------------------------------------------------------------------------------- */
 
-static void transpose_results(Con *c, int64_t from, Lv n)
+static void transpose_results(Con *c, int64_t from, Lv outs, Lv n)
 {
     Ir *ir = c->ir;
     const Lanes *l = c->p->lanes;
@@ -270,15 +311,16 @@ static void transpose_results(Con *c, int64_t from, Lv n)
     IrLoop i = ir_loop(ir, ir_int(ir, 0), n, vl, false);
     Lv v[64], to = ir_off(ir, c->scratch, l->t_at);
     for (int j = 0; j < vl; j++)
-        v[j] = ir_load(ir, vector_type(c), vector_at(c, from, ir_add(ir, i.i, ir_int(ir, j))),
-                       c->p->es);
+        v[j] =
+            ir_load(ir, vector_type(c),
+                    vector_at(c, from, ir_add(ir, ir_add(ir, outs, i.i), ir_int(ir, j))), c->p->es);
     ir_transpose(c->ir, v, vl);
     for (int j = 0; j < vl; j++)
         con_store_packed(c, v[j], to, ir_add(ir, i.i, ir_int(ir, j * l->line)));
     ir_loop_end(ir, &i);
 }
 
-static void put_results(Con *c, const LanesPiece *at, Lv other)
+static void put_results(Con *c, LanesPiece *at, Lv other)
 {
     Ir *ir = c->ir;
     const ConPlan *p = c->p;
@@ -286,22 +328,22 @@ static void put_results(Con *c, const LanesPiece *at, Lv other)
     Lv n = ir_mul(ir, at->lines, l->x.n_f);
     Lv line = ir_add(ir, ir_mul(ir, other, l->y.n_f), at->line0);
     if (l->out_along) {
-        Lv sums = ir_off(ir, c->scratch, p->sums ? l->s_at : l->o_at);
+        Lv sums = vector_at(c, p->sums ? l->s_at : l->o_at, at->outs);
         con_along_put(c, at, sums, ir_mul(ir, line, l->x.n_f), n);
         return;
     }
-    transpose_results(c, p->sums ? l->s_at : l->o_at, n);
+    transpose_results(c, p->sums ? l->s_at : l->o_at, at->outs, n);
     IrLoop j = ir_loop(ir, ir_int(ir, 0), at->live, 1, false);
     Lv from = ir_off(ir, c->scratch, l->t_at);
     from = ir_at_byte(ir, from, ir_mul(ir, j.i, l->line * p->es));
     c->g.value[l->lane] = ir_add(ir, at->lane0, j.i);
-    con_epilogue(c, from, ir_int(ir, 0), ir_int(ir, 1), ir_mul(ir, line, l->x.n_f), n);
+    con_epilogue(c, from, at->each, ir_int(ir, 1), ir_mul(ir, line, l->x.n_f), n);
     ir_loop_end(ir, &j);
 }
 
 /* ---- units -------------------------------------------------------------------------------- */
 
-static void all_terms(Con *c, LanesPiece *at)
+static void all_terms(Con *c, LanesPiece *at, Lv part)
 {
     Ir *ir = c->ir;
     const Lanes *l = c->p->lanes;
@@ -312,20 +354,25 @@ static void all_terms(Con *c, LanesPiece *at)
     IrLoop d = ir_loop(ir, ir_int(ir, 0), ir_int(ir, l->y.n_d), l->lines_d, false);
     at->term0 = d.i;
     at->term_lines = ir_min(ir, minus(c, ir_int(ir, l->y.n_d), d.i), ir_int(ir, l->lines_d));
-    some_terms(c, at, b.i);
+    stage_lines(c, at);
+    for_each(c, at, part, b.i, some_terms);
     ir_loop_end(ir, &d);
     ir_loop_end(ir, &b);
 }
 
-/* Group of channels and other free indices of a unit; sets the other batch indices. */
-static Lv split_unit(Con *c, Lv unit, Lv *other)
+/* Group of channels, part of `each` and other free indices of a unit; sets the other batch
+ * indices. */
+static Lv split_unit(Con *c, Lv unit, Lv *part, Lv *other)
 {
     Ir *ir = c->ir;
     const ConPlan *p = c->p;
     const Lanes *l = p->lanes;
     const KContract *con = &p->k->con;
     Lv groups = ir_int(ir, l->groups), others = ir_int(ir, l->others.total);
+    Lv parts = ir_int(ir, l->parts);
     Lv flat = LLVMBuildUDiv(ir->b, unit, groups, "");
+    *part = LLVMBuildURem(ir->b, flat, parts, "");
+    flat = LLVMBuildUDiv(ir->b, flat, parts, "");
     *other = LLVMBuildURem(ir->b, flat, others, "");
     flat = LLVMBuildUDiv(ir->b, flat, others, "");
     for (int d = con->n[K_B]; d-- > 0;) {
@@ -346,7 +393,7 @@ static LanesPiece piece_of(Con *c, Lv group)
     const Lanes *l = p->lanes;
     LanesPiece at = {.lane0 = ir_mul(ir, group, p->vl)};
     at.live = ir_min(ir, minus(c, ir_int(ir, l->extent), at.lane0), ir_int(ir, p->vl));
-    at.one = vector_at(c, l->a_at, ir_mul(ir, group, l->once ? l->packed : 0));
+    at.group = group;
     return at;
 }
 
@@ -354,15 +401,15 @@ static void emit_unit(Con *c, Lv unit)
 {
     Ir *ir = c->ir;
     const Lanes *l = c->p->lanes;
-    Lv digit[K_MAX_DIMS], other, group = split_unit(c, unit, &other);
+    Lv digit[K_MAX_DIMS], part, other, group = split_unit(c, unit, &part, &other);
     LanesPiece at = piece_of(c, group);
     at.other = digit;
     walk_decode(&l->others, ir, other, digit);
     IrLoop f = ir_loop(ir, ir_int(ir, 0), ir_int(ir, l->y.n_f), l->lines_f, false);
     at.line0 = f.i;
     at.lines = ir_min(ir, minus(c, ir_int(ir, l->y.n_f), f.i), ir_int(ir, l->lines_f));
-    all_terms(c, &at);
-    put_results(c, &at, other);
+    all_terms(c, &at, part);
+    for_each(c, &at, part, other, put_results);
     ir_loop_end(ir, &f);
 }
 
@@ -370,10 +417,15 @@ static void emit_unit(Con *c, Lv unit)
 static void pack_once(Con *c, Lv begin, Lv end)
 {
     Ir *ir = c->ir;
-    Lv groups = ir_int(ir, c->p->lanes->groups);
+    const Lanes *l = c->p->lanes;
+    Lv groups = ir_int(ir, l->groups);
     IrLoop i = ir_loop(ir, ir_int(ir, 0), ir_min(ir, minus(c, end, begin), groups), 1, true);
     LanesPiece at = piece_of(c, LLVMBuildURem(ir->b, ir_add(ir, begin, i.i), groups, ""));
+    IrLoop e = ir_loop(ir, ir_int(ir, 0), ir_int(ir, l->each.total), 1, false);
+    set_each(c, &at, e.i);
+    at.one = packed_at(c, &at);
     pack_one(c, &at, ir_int(ir, 0), ir_int(ir, c->p->n_k));
+    ir_loop_end(ir, &e);
     ir_loop_end(ir, &i);
 }
 

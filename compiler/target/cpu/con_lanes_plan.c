@@ -27,18 +27,28 @@ static Walk lane_walk(const ConPlan *p, const Lanes *l, KRole role, Arena *arena
     return w;
 }
 
-static bool find_sides(const ConPlan *p, Lanes *l, KRole *many, Arena *arena)
+/* swap: `one` is b. */
+static bool find_sides(const ConPlan *p, Lanes *l, bool swap, Arena *arena)
 {
+    enum { FEW = 64 };
     Side a, b;
     con_sides(p->k, &a, &b);
-    if (a.free.total != 1 && b.free.total != 1)
-        return false;
-    bool swap = b.free.total == 1;
     l->one = swap ? b : a;
     l->many = swap ? a : b;
-    *many = swap ? K_M : K_N;
+    l->each = l->one.free;
     l->one.free = lane_walk(p, l, swap ? K_N : K_M, arena);
-    return true;
+    return l->each.total <= FEW;
+}
+
+/* Staged lines serve all of `each`, unless there would be few units. */
+static void cut_each(const ConPlan *p, Lanes *l)
+{
+    enum { UNITS = 8 };
+    int64_t units = p->n_batch / l->extent * l->groups * l->others.total, each = l->each.total;
+    int64_t parts = (UNITS + units - 1) / units;
+    parts = parts > each ? each : parts;
+    l->each_n = (each + parts - 1) / parts;
+    l->parts = (each + l->each_n - 1) / l->each_n;
 }
 
 /* One term, and so no window: some of the fastest free index at a time. */
@@ -111,18 +121,18 @@ static int64_t lay_out(const ConPlan *p, Lanes *l)
     l->pitch = l->many_along ? l->x.n : align_up(l->x.n, p->vl);
     l->outs = l->lines_f * l->x.n_f;
     l->line = align_up(l->outs, p->vl) + p->vl;
-    l->groups = (l->extent + p->vl - 1) / p->vl;
+    l->apart = l->outs + p->vl;
     l->once =
         !l->one_along && l->blocks.total == 1 && l->lines_d == l->y.n_d && p->k->con.n[K_B] == 1;
     l->packed = l->lines_d * l->x.n_d + p->vl + 1; /* whole vectors are packed */
     l->a_at = at;
-    at += l->one_along ? 0 : l->packed * (l->once ? l->groups : 1) * vec;
+    at += l->one_along ? 0 : l->packed * (l->once ? l->groups * l->each.total : 1) * vec;
     l->b_at = at;
     at += l->rows * l->pitch * vec;
     l->o_at = at;
-    at += (l->outs + p->vl) * vec;
+    at += l->apart * l->each_n * vec;
     l->s_at = at;
-    at += p->sums ? (l->outs + p->vl) * vec : 0;
+    at += p->sums ? l->apart * l->each_n * vec : 0;
     l->t_at = at;
     at += l->out_along ? 0 : l->line * vec;
     return align_up(at, 64);
@@ -174,34 +184,49 @@ static double lanes_cycles(const ConPlan *p, const Lanes *l)
         out += vl * (outs / vl + 1) * 6;
     else if (l->out_apart)
         out += outs * vl;
-    double groups = (double)((l->extent + p->vl - 1) / p->vl);
     double others = (double)l->others.total * (double)p->n_batch / (double)l->extent;
-    return (stage + pack + sum + out) * groups * others;
+    double all = stage * (double)l->parts + (pack + sum + out) * (double)l->each.total;
+    return all * (double)l->groups * others;
+}
+
+/* Cycles of a plan with this operand as `one`; -1: there is none. */
+static double plan_lanes(const ConPlan *p, Lanes *l, bool swap, int64_t *bytes, Arena *arena)
+{
+    if (!find_sides(p, l, swap, arena) || !find_windows(p, l))
+        return -1;
+    con_along_plan(p, l);
+    l->groups = (l->extent + p->vl - 1) / p->vl;
+    cut_each(p, l);
+    if ((l->along_only && !l->many_along) || !cut_lines(p, l, bytes))
+        return -1;
+    con_choose_pack(p, &l->one, p->vl);
+    cut_tile(p, l);
+    return lanes_cycles(p, l);
 }
 
 bool con_lanes_plan(ConPlan *p, Arena *arena)
 {
-    Lanes l = {.lane = find_lane(p)};
-    KRole many;
-    int64_t bytes;
-    if (p->pairs || l.lane == 0 || p->vl < 4 || p->n_k == 0 || p->k->limit.is)
+    Lanes best = {0};
+    KRole many = K_M;
+    Val lane = find_lane(p);
+    if (p->pairs || lane == 0 || p->vl < 4 || p->n_k == 0 || p->k->limit.is)
         return false;
-    l.extent = p->k->inst.at[l.lane].imm.i;
-    if (!find_sides(p, &l, &many, arena) || !find_windows(p, &l))
+    for (int swap = 1; swap >= 0; swap--) {
+        Lanes l = {.lane = lane, .extent = p->k->inst.at[lane].imm.i};
+        int64_t bytes = 0;
+        double cycles = plan_lanes(p, &l, swap == 1, &bytes, arena);
+        if (cycles < 0 || cycles >= p->cycles)
+            continue;
+        p->cycles = cycles;
+        p->scratch = bytes;
+        best = l;
+        many = swap == 1 ? K_M : K_N;
+    }
+    if (best.lane == 0)
         return false;
-    con_along_plan(p, &l);
-    if ((l.along_only && !l.many_along) || !cut_lines(p, &l, &bytes))
-        return false;
-    con_choose_pack(p, &l.one, p->vl);
-    cut_tile(p, &l);
-    double cycles = lanes_cycles(p, &l);
-    if (cycles < 0 || cycles >= p->cycles)
-        return false;
-    p->cycles = cycles;
-    p->scratch = bytes;
     p->lanes = NEW(arena, Lanes);
-    *p->lanes = l;
-    p->n_units = p->n_batch / l.extent * l.groups * l.others.total;
+    *p->lanes = best;
+    p->n_units = p->n_batch / best.extent * best.groups * best.parts * best.others.total;
     /* For the epilogue: a line of any length. */
     const KContract *c = &p->k->con;
     p->out_cols = walk_of(p->k, many, c->e_from, c->e_to);

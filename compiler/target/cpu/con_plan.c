@@ -62,25 +62,6 @@ static const Kernel *spread_batch(const Kernel *k, Arena *arena)
     return copy;
 }
 
-/* Few m, or n, as batch indices: what reads them has no free index then, as lanes along a batch
- * index want it (depthwise convolutions of several results for each channel). NULL: too many. */
-static const Kernel *few_as_batch(const Kernel *k, KRole role, Arena *arena)
-{
-    enum { FEW = 8 };
-    Kernel *copy = NEW(arena, Kernel);
-    *copy = *k;
-    KContract *c = &copy->con;
-    int64_t total = walk_of(k, role, 0, 0).total;
-    if (c->n[K_B] == 0 || total < 2 || total > FEW || c->n[K_B] + c->n[role] > K_MAX_DIMS ||
-        role_reach(k, role) != K_ALL)
-        return NULL;
-    memmove(&c->dim[K_B][c->n[role]], c->dim[K_B], (size_t)c->n[K_B] * sizeof(Val));
-    memcpy(c->dim[K_B], c->dim[role], (size_t)c->n[role] * sizeof(Val));
-    c->n[K_B] += c->n[role];
-    c->n[role] = 0;
-    return copy;
-}
-
 /* ---- operands -------------------------------------------------------------------- */
 
 static bool within_bounds(const Kernel *k, const KAccess *a)
@@ -695,22 +676,6 @@ static void lay_out(ConPlan *p)
     p->scratch = at;
 }
 
-static bool few_in_lanes(ConPlan *p, Arena *arena)
-{
-    for (KRole role = K_M; role <= K_N; role++) {
-        ConPlan try = *p;
-        try.k = few_as_batch(p->k, role, arena);
-        if (try.k == NULL)
-            continue;
-        try.n_batch = walk_of(try.k, K_B, 0, 0).total;
-        if (!con_lanes_plan(&try, arena))
-            continue;
-        *p = try;
-        return true;
-    }
-    return false;
-}
-
 void con_plan(ConPlan *p, const Kernel *k, const Machine *m, Arena *arena)
 {
     ConPlan try = {.k = spread_batch(k, arena), .mach = m, .type = k->con.dtype, .cycles = -1};
@@ -734,7 +699,7 @@ void con_plan(ConPlan *p, const Kernel *k, const Machine *m, Arena *arena)
         for (int v = 0; v < 7; v++)
             consider_window(p, try, swap == 1, vectors[v]);
     assert(p->cycles >= 0);
-    if (con_lanes_plan(p, arena) || few_in_lanes(p, arena))
+    if (con_lanes_plan(p, arena))
         return;
     con_stream_plan(p);
     con_slices_plan(p);
