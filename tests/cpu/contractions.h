@@ -262,6 +262,19 @@ static inline void add_narrow(Arena *arena, Kernels *s)
     }
 }
 
+/* Rows of tiles that begin and end with a partner, or without one; lines as long as a vector. */
+static inline void add_interleaved(Arena *arena, Kernels *s)
+{
+    static const int64_t size[][4] = {{3, 16, 32, 64}, {2, 32, 9, 20}, {5, 8, 7, 33},
+                                      {1, 15, 21, 5},  {2, 64, 3, 1},  {4, 48, 13, 100},
+                                      {1, 33, 1, 7},   {9, 4, 40, 16}, {1, 256, 30, 64}};
+    for (int i = 0; i < 9; i++)
+        for (int second = 0; second < 2; second++)
+            add_kernel(arena, s,
+                       make_interleaved(arena, size[i][0], size[i][1], size[i][2], size[i][3],
+                                        second == 1));
+}
+
 /* Channels along the lanes: vectors that are full or not, lines longer than a tile, planes that are
  * taken some lines at a time, leaves that end within a line; several results of each channel. */
 static inline void add_depthwise_as(Arena *arena, Kernels *s, int form)

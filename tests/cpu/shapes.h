@@ -307,6 +307,40 @@ static inline Kernel *make_depthwise(Arena *arena, int form, const Conv *c, int6
     return k;
 }
 
+/* Results of two rows between one another, as a transposed convolution of stride 2 has them:
+ * out[i, l, 2 j + e] = sum over k of x[i, k, j] w[k, l, e], plus bias[l]; j < line, l < channels.
+ * x is a, or, `second`, b. */
+static inline Kernel *make_interleaved(Arena *arena, int64_t n, int64_t line, int64_t channels,
+                                       int64_t kk, bool second)
+{
+    Kernel *k = kernel_new(arena, K_CONTRACT, "interleaved");
+    int out = k_buf(k, F32, n * channels * 2 * line, K_OUT);
+    int x = k_buf(k, F32, n * kk * line, K_IN), w = k_buf(k, F32, kk * channels * 2, K_IN);
+    int bias = k_buf(k, F32, channels, K_IN);
+    Val i = 0, j = 0, l = 0, e = 0;
+    for (KRole role = K_M; role <= K_N; role++) {
+        if ((role == K_N) == second) {
+            i = k_dim(k, role, n);
+            j = k_dim(k, role, line);
+        } else {
+            l = k_dim(k, role, channels);
+            e = k_dim(k, role, 2);
+        }
+    }
+    Val p = k_dim(k, K_K, kk);
+    KAff of_x = k_aff_add(at2(i, kk * line, p, line), k_aff_val(j, 1));
+    KAff of_w = k_aff_add(at2(p, channels * 2, l, 2), k_aff_val(e, 1));
+    k_section_a(k);
+    Val a = k_load(k, second ? w : x, second ? of_w : of_x);
+    k_section_b(k, a);
+    Val b = k_load(k, second ? x : w, second ? of_x : of_w);
+    Val sum = k_epilogue(k, b, F32, 0);
+    sum = k_binary(k, KI_ADD, sum, k_load(k, bias, k_aff_val(l, 1)));
+    k_store(k, out, k_aff_add(at2(i, channels * 2 * line, l, 2 * line), at2(j, 2, e, 1)), sum);
+    k_finish(k);
+    return k;
+}
+
 /* Rows of a table chosen by an index, times b: an indirect access in a section. */
 static inline Kernel *make_embedding_matmul(Arena *arena, int64_t m, int64_t n, int64_t kk)
 {

@@ -165,6 +165,16 @@ START_TEST(depthwise)
 }
 END_TEST
 
+START_TEST(interleaved)
+{
+    check_all("native", add_interleaved);
+#if defined(__x86_64__)
+    if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"))
+        check_all("x86-64-v3", add_interleaved);
+#endif
+}
+END_TEST
+
 START_TEST(narrow)
 {
     check_all("native", add_narrow);
@@ -224,6 +234,7 @@ Suite *suite_cpu_contract(void)
     tcase_add_test(t, lines);
     tcase_add_test(t, direct);
     tcase_add_test(t, windows);
+    tcase_add_test(t, interleaved);
     tcase_add_test(t, narrow);
     tcase_add_test(t, depthwise);
     tcase_add_test(t, channels_last);

@@ -367,6 +367,9 @@ Lv con_col_panels_end(Con *c);
 /* con_out.c: the epilogue where g's indices stand, of the sums at `at`; of one tile. */
 void con_section(Con *c, Lv at);
 void con_epilogue(Con *c, Lv tile, Lv row0, Lv rows, Lv col0, Lv cols);
+/* ... lines of which two fill what the lanes of one leave free, as a transposed convolution's that
+ * has a stride of 2: their index, or 0. */
+Val con_paired(const Kernel *k, const Walk *lines, const Walk *lanes);
 /* ... KContract.all of a straight tile of so many vectors, whose rows are `pitch` bytes apart. */
 void con_all(Con *c, Lv tile, Lv row0, Lv rows, Lv col0, int vectors, int64_t pitch);
 

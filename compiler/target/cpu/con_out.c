@@ -36,31 +36,71 @@ typedef struct Out {
     int64_t n_lanes; /* all there are: if no line of a tile has fewer than a whole group's */
 } Out;
 
-/* A loop over rows; sets the rows' sub-indices. Gives the address of the row in the tile. */
-static IrLoop open_rows(Con *c, const Out *o, Lv *line)
+Val con_paired(const Kernel *k, const Walk *lines, const Walk *lanes)
+{
+    Val pair = lines->n > 0 && lines->extent[lines->n - 1] == 2 ? lines->dim[lines->n - 1] : 0;
+    int stores = 0;
+    for (Val v = k->con.e_from; v < k->con.e_to && pair != 0; v++) {
+        const KInst *i = &k->inst.at[v];
+        if (i->op != KI_STORE)
+            continue;
+        const KAccess *a = &k->access.at[i->aux];
+        stores++;
+        if (con_coef(&a->at, lanes->lane) != 2 || con_coef(&a->at, pair) != 1)
+            pair = 0;
+    }
+    return stores > 0 ? pair : 0;
+}
+
+/* Line i of the tile, where the lanes' indices are those of its column `col`. */
+static void emit_line(Con *c, const Out *o, Lv i, Lv col)
 {
     Ir *ir = c->ir;
     Lv digit[K_MAX_DIMS];
-    IrLoop l = ir_loop(ir, ir_int(ir, 0), o->rows, 1, false);
-    walk_decode(o->lines, ir, ir_add(ir, o->row0, l.i), digit);
+    walk_decode(o->lines, ir, ir_add(ir, o->row0, i), digit);
     walk_set(o->lines, &c->g, digit);
-    *line = ir_at_byte(ir, o->tile, ir_mul(ir, l.i, o->pitch * c->p->es));
-    return l;
+    Lv line = ir_at_byte(ir, o->tile, ir_mul(ir, i, o->pitch * c->p->es));
+    con_section(c, ir_at_byte(ir, line, ir_mul(ir, col, c->p->es)));
 }
 
-static Lv element_at(Con *c, Lv line, Lv col)
+static void emit_lines(Con *c, const Out *o, Lv col)
 {
-    return ir_at_byte(c->ir, line, ir_mul(c->ir, col, c->p->es));
+    IrLoop l = ir_loop(c->ir, ir_int(c->ir, 0), o->rows, 1, false);
+    emit_line(c, o, l.i, col);
+    ir_loop_end(c->ir, &l);
+}
+
+/* Two lines at a time; the first and the last one alone if their partner is not in the tile. */
+static void emit_pairs(Con *c, const Out *o, Val pair)
+{
+    Ir *ir = c->ir;
+    Lv one = ir_int(ir, 1), zero = ir_int(ir, 0);
+    Lv odd = LLVMBuildAnd(ir->b, o->row0, one, "");
+    Lv rest = LLVMBuildAnd(ir->b, LLVMBuildSub(ir->b, o->rows, odd, ""), one, "");
+    Lv last = LLVMBuildSub(ir->b, o->rows, rest, "");
+    IrIf first = ir_if(ir, LLVMBuildICmp(ir->b, LLVMIntNE, odd, zero, ""));
+    emit_line(c, o, zero, o->col);
+    ir_end_if(ir, &first);
+    IrLoop l = ir_loop(ir, odd, last, 2, true);
+    c->g.pair = pair;
+    for (c->g.turn = 0; c->g.turn < 2; c->g.turn++)
+        emit_line(c, o, ir_add(ir, l.i, ir_int(ir, c->g.turn)), o->col);
+    c->g.pair = 0;
+    ir_loop_end(ir, &l);
+    IrIf alone = ir_if(ir, LLVMBuildICmp(ir->b, LLVMIntNE, rest, zero, ""));
+    emit_line(c, o, last, o->col);
+    ir_end_if(ir, &alone);
 }
 
 static void emit_lanes(Con *c, const Out *o, Lv *digit, Lv live)
 {
-    Lv line;
+    Val pair = c->stored ? 0 : con_paired(c->g.k, o->lines, o->lanes);
     gen_vector(&c->g, o->width, o->lanes->lane, live);
     walk_set(o->lanes, &c->g, digit);
-    IrLoop l = open_rows(c, o, &line);
-    con_section(c, element_at(c, line, o->col));
-    ir_loop_end(c->ir, &l);
+    if (pair != 0)
+        emit_pairs(c, o, pair);
+    else
+        emit_lines(c, o, o->col);
     gen_scalar(&c->g);
 }
 
@@ -68,15 +108,13 @@ static void emit_lanes(Con *c, const Out *o, Lv *digit, Lv live)
 static void emit_each(Con *c, const Out *o, Lv count)
 {
     Ir *ir = c->ir;
-    Lv digit[K_MAX_DIMS], line;
+    Lv digit[K_MAX_DIMS];
     gen_scalar(&c->g);
     IrLoop j = ir_loop(ir, ir_int(ir, 0), count, 1, false);
     Lv at = ir_add(ir, o->col, j.i);
     walk_decode(o->lanes, ir, ir_add(ir, o->col0, at), digit);
     walk_set(o->lanes, &c->g, digit);
-    IrLoop l = open_rows(c, o, &line);
-    con_section(c, element_at(c, line, at));
-    ir_loop_end(ir, &l);
+    emit_lines(c, o, at);
     ir_loop_end(ir, &j);
 }
 
@@ -212,7 +250,10 @@ void con_epilogue(Con *c, Lv tile, Lv row0, Lv rows, Lv col0, Lv cols)
         all_groups(c, &o, rows);
         return;
     }
+    const Walk *w = &p->out_cols;
     bool wide = p->nv % 2 == 0 && (!p->direct || p->padded % (2 * p->vl) == 0);
+    bool run_ends = w->run != w->total && w->run % (2 * p->vl) != 0 && w->run % p->vl == 0;
+    wide = wide && (p->direct || !run_ends);
     Out o = {tile,         row0,         rows,  col0,     ir_int(ir, 0), wide ? 2 * p->vl : p->vl,
              &p->out_rows, &p->out_cols, p->nr, p->n_cols};
     all_groups(c, &o, cols);

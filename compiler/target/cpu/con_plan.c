@@ -289,6 +289,18 @@ static bool strided_output(const ConPlan *p)
     return false;
 }
 
+/* More for each result than a vector of them takes: runs of them that end before a vector does are
+ * stored one by one. */
+static double scattered_cycles(const ConPlan *p)
+{
+    const Walk *w = &p->out_cols;
+    if (w->run < p->vl && w->run < w->total)
+        return 2;
+    if (!strided_output(p))
+        return 0;
+    return con_paired(p->k, &p->out_rows, w) != 0 ? 0.25 : 2;
+}
+
 bool con_wide_steps(const ConPlan *p, const Side *s)
 {
     return s->plain && s->rs == 1 && s->ks * s->es >= 4096 && p->n_k > 64;
@@ -515,7 +527,7 @@ static double plan_cycles(ConPlan *p)
 {
     double k = (double)p->n_k, panels = (double)p->row_panels * (double)p->col_panels;
     double tile = mean_cycles(p) * (double)con_steps(p, p->n_k);
-    double out = p->mr * (p->nv * 3.0 + (strided_output(p) ? p->nr * 2.0 : 0));
+    double out = p->mr * (p->nv * 3.0 + p->nr * scattered_cycles(p));
     if (p->turned) /* transposed, then a vector of rows for each column */
         out = p->nr * (double)ceil_div(p->mr, p->vl) * 8;
     if (p->col_reach == K_LIMITED) /* a loop over rows for each group of columns, if it is whole */
