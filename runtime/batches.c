@@ -101,6 +101,12 @@ static void copy_row(const gradc_batches *b, int64_t row, int64_t i, void *const
     }
 }
 
+/* A position that was asked for may be the last one there is. */
+static int64_t next_epoch(int64_t epoch)
+{
+    return epoch < INT64_MAX ? epoch + 1 : 0;
+}
+
 int gradc_batches_next(gradc_batches *b, void *const *buffers, int64_t *rows)
 {
     if (b == NULL || buffers == NULL || rows == NULL)
@@ -108,7 +114,7 @@ int gradc_batches_next(gradc_batches *b, void *const *buffers, int64_t *rows)
     *rows = rows_ahead(b);
     if (*rows == 0) {
         b->row = 0;
-        b->epoch++;
+        b->epoch = next_epoch(b->epoch);
         return GRADC_OK;
     }
     for (int64_t i = 0; i < b->o.rows; i++) {
@@ -228,6 +234,13 @@ static int64_t windows_ahead(const gradc_windows *w)
     return left - done < w->o.rows ? left - done : w->o.rows;
 }
 
+/* The rows of the next batch have numbers. */
+static bool can_number(const gradc_windows *w)
+{
+    int64_t done;
+    return size_mul(w->batch, w->o.rows, &done) && done <= INT64_MAX - w->o.rows;
+}
+
 int gradc_windows_next(gradc_windows *w, int32_t *tokens, int32_t *next, int64_t *rows)
 {
     if (w == NULL || tokens == NULL || rows == NULL)
@@ -235,11 +248,12 @@ int gradc_windows_next(gradc_windows *w, int32_t *tokens, int32_t *next, int64_t
     const gradc_window_options *o = &w->o;
     int64_t valid = o->in_order != 0 ? windows_ahead(w) : o->rows;
     *rows = 0;
-    if (valid == 0) {
+    if (valid == 0 || !can_number(w)) {
         w->batch = 0;
-        w->epoch++;
-        return GRADC_OK;
+        w->epoch = next_epoch(w->epoch);
     }
+    if (valid == 0)
+        return GRADC_OK;
     for (int64_t r = 0; r < o->rows; r++) {
         int64_t k = w->batch * o->rows + r % valid;
         int64_t place = o->in_order != 0

@@ -342,6 +342,30 @@ START_TEST(windows_in_order)
 }
 END_TEST
 
+/* Behind the last epoch, and the last batch of random windows, counting begins anew. */
+START_TEST(positions_end)
+{
+    gradc_array text = text_of(GRADC_U8, 3);
+    const gradc_position last = {.epoch = INT64_MAX, .row = INT64_MAX}, turn = {.epoch = INT64_MAX};
+    gradc_position at;
+    int32_t token;
+    int64_t rows;
+    for (int32_t in_order = 0; in_order < 2; in_order++) {
+        gradc_windows *w = open_windows(
+            &text, (gradc_window_options){.rows = 1, .context = 1, .in_order = in_order});
+        ck_assert_int_eq(gradc_windows_seek(w, in_order ? &turn : &last), GRADC_OK);
+        for (int k = 0; k <= 2 * in_order; k++)
+            ck_assert_int_eq(gradc_windows_next(w, &token, NULL, &rows), GRADC_OK);
+        ck_assert_int_eq(rows, !in_order);
+        gradc_windows_position(w, &at);
+        ck_assert_int_eq(at.epoch, 0);
+        ck_assert_int_eq(at.row, !in_order);
+        gradc_windows_close(w);
+    }
+    gradc_array_free(&text);
+}
+END_TEST
+
 START_TEST(windows_refuse)
 {
     gradc_array text = text_of(GRADC_I64, 9), floats = text_of(GRADC_F32, 9);
@@ -403,6 +427,7 @@ Suite *suite_runtime_batches(void)
     tcase_add_test(c, batches_refuse);
     tcase_add_loop_test(c, random_windows, 0, 3);
     tcase_add_test(c, windows_in_order);
+    tcase_add_test(c, positions_end);
     tcase_add_test(c, windows_refuse);
     suite_add_tcase(s, c);
     return s;
