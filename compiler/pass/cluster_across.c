@@ -26,8 +26,7 @@ void find_lies(Build *b, Ref r)
     else if (far)
         for (int i = 0; i < node(g, r)->n_args; i++)
             lies |= b->lies[arg(g, r, i)];
-    bool swapped = is_across(g, r) && !b->c->stored[r];
-    b->lies[r] = swapped ? (uint8_t)(lies << 1 & LIES_ACROSS) | lies >> 1 : lies;
+    b->lies[r] = lies != 0 && is_across(g, r) && !b->c->stored[r] ? LIES_ACROSS : lies;
 }
 
 static void store_across(Build *b, Ref r)
