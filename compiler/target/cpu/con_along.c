@@ -30,8 +30,8 @@ static bool lies_apart(const Kernel *k, Val from, Val to, Val lane)
         const KInst *i = &k->inst.at[v];
         if (i->op != KI_LOAD && i->op != KI_STORE)
             continue;
-        int64_t c = con_coef(&k->access.at[i->aux].at, lane);
-        if (c < (i->op == KI_STORE) || c > MOST)
+        int64_t c = con_coef(&k->access.at[i->aux].at, lane), least = i->op == KI_STORE ? 1 : 0;
+        if (c < least || c > MOST)
             return false;
     }
     return true;

@@ -234,6 +234,7 @@ static void leaf_parts(Con *c, const LanesPiece *at, Lv k0, Lv end)
     ir_at(ir, after);
 }
 
+/* Where `one` is packed: room for all groups and each of `each`, or for one at a time. */
 static Lv packed_at(Con *c, const LanesPiece *at)
 {
     Ir *ir = c->ir;

@@ -11,7 +11,7 @@ typedef struct Search {
     const Machine *m;
     const Program *p;
     int64_t width, least; /* columns of a panel; bytes of a parameter in panels, */
-    int64_t least_often;  /* ... and of one that many turns of a loop read */
+    int64_t least_often;  /* ... and of one that many turns of a loop multiply few rows by */
     Arena *arena;
     State *state; /* by buffer */
     Panels *of;   /* by buffer: how it would lie */
@@ -69,7 +69,7 @@ static bool wanted(const Search *s, int32_t buffer)
 
 /* ---- calls ---------------------------------------------------------------------------------- */
 
-enum { OFTEN = 8 }; /* turns */
+enum { OFTEN = 8, FEW_ROWS = 64 }; /* turns; of a product, which do not make up for packing */
 
 typedef void EachCall(Search *s, Call *c);
 
@@ -170,6 +170,14 @@ static void find_given(Search *s, Call *c)
         s->given[c->op[0].buffer] = true;
 }
 
+static int64_t indices_of(const Kernel *k, KRole role)
+{
+    int64_t n = 1;
+    for (int d = 0; d < k->con.n[role]; d++)
+        n *= k->inst.at[k->con.dim[role][d]].imm.i;
+    return n;
+}
+
 static void want_parameters(Search *s, Call *c)
 {
     if (c->kind != CALL_KERNEL)
@@ -185,7 +193,8 @@ static void want_parameters(Search *s, Call *c)
             continue;
         const Operand *o = op[k->access.at[i->aux].buf];
         const Buffer *b = &s->p->buffer.at[o->buffer];
-        if (b->role == ROLE_PARAM && b->bytes >= (s->in_loops > 0 ? s->least_often : s->least))
+        bool often = s->in_loops > 0 && indices_of(k, f == 0 ? K_N : K_M) <= FEW_ROWS;
+        if (b->role == ROLE_PARAM && b->bytes >= (often ? s->least_often : s->least))
             set(s, o->buffer, WANTED);
     }
 }
