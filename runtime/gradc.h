@@ -467,8 +467,9 @@ GRADC_API void gradc_batches_close(gradc_batches *b);
 
 /* Copies the next batch: buffers[i] gets options.rows rows of arrays[i], packed. *rows is how many
  * of them are new; 0 says that the epoch is over (nothing is copied; the next call begins the next
- * epoch). The rest of a partial batch is filled with its own rows again, so that every value is a
- * possible one; hand *rows to the model (gradc_block.rows). A NULL buffer is skipped. */
+ * epoch, which behind INT64_MAX is 0). The rest of a partial batch is filled with its own rows
+ * again, so that every value is a possible one; hand *rows to the model (gradc_block.rows). A NULL
+ * buffer is skipped. */
 GRADC_API int gradc_batches_next(gradc_batches *b, void *const *buffers, int64_t *rows);
 
 /* Batches of one epoch. */
