@@ -558,6 +558,7 @@ static Flow flow_op(Rows *rows, Followed *f, Ref r)
     case OP_scan:
         return flow_scan(rows, f, r);
     case OP_custom_vjp:
+    case OP_adjoint:
         return *operand(f, r, 0);
     case OP_pick:
         return flow_pick(f, r);

@@ -561,6 +561,8 @@ static Part part_of_op(Pair *p, Ref r)
         return each;
     case OP_custom_vjp:
         return part_custom(p, r);
+    case OP_adjoint:
+        return *operand(p, r, 0);
     default:
         return optab[op_of(p->whole, r)]->kind == OP_POINTWISE ? part_pointwise(p, r) : sized(p, r);
     }
@@ -577,7 +579,7 @@ static Part part_of(Pair *p, Ref r)
             return rows_meet(p, r);
     }
     Part x = part_of_op(p, r);
-    bool own = op == OP_const || op == OP_contract; /* have looked themselves */
+    bool own = op == OP_const || op == OP_contract || op == OP_adjoint; /* have looked themselves */
     if (x.kind != PART_MIXED && !own && !same_settings(p, r))
         return sized(p, r);
     bool two = op != OP_scan && op != OP_tuple && row_axis(p, r) == OTHER_ROWS;

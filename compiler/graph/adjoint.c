@@ -13,6 +13,8 @@
  *     p = base + c*i + d*j       the same for each phase p = c*q + f, with the taps j that
  *                                meet it; phases are interleaved (no zeros are multiplied)
  *     anything else              one index is written out, and the results added
+ * Where it is put together of several, the op `adjoint` behind it says of what, so that its own
+ * cotangent need not go by the pieces.
  * source: Dumoulin & Visin, A guide to convolution arithmetic (2016), section 4. */
 #include <assert.h>
 #include <string.h>
@@ -28,6 +30,7 @@ typedef struct Adjoint {
     int n_ct, n_other, n_target;
     MapDim ct_map[MAX_RANK], other_map[MAX_RANK], target[MAX_RANK];
     int64_t size[MAX_RANK]; /* of the target */
+    bool *in_pieces;        /* becomes true where it is more than one contraction */
 } Adjoint;
 
 static Ref adjoint(const Adjoint *from);
@@ -212,6 +215,7 @@ static Ref one_phase(const Adjoint *from, const Window *w, int64_t phase)
 
 static Ref by_phases(const Adjoint *a, const Window *w)
 {
+    *a->in_pieces |= w->c > 1;
     ArenaMark mark = arena_mark(&a->g->cx->scratch);
     Ref *piece = NEW_ARRAY(&a->g->cx->scratch, Ref, w->c);
     Ref all = REF_ZERO;
@@ -237,6 +241,7 @@ static Ref by_values(const Adjoint *from, int d)
         if (from->extent[m->index[t]] < from->extent[index])
             index = m->index[t];
     Ref sum = REF_ZERO;
+    *from->in_pieces = true;
     for (int64_t v = 0; v < from->extent[index]; v++) {
         Adjoint a = *from;
         const MapDim value = map_const(v);
@@ -346,10 +351,25 @@ static Ref adjoint(const Adjoint *from)
     return by_values(&a, d);
 }
 
+/* y, and what it is: the cotangent of an operand of contraction n, given ct. */
+static Ref with_origin(Graph *g, Ref y, Ref n, Ref ct, int which)
+{
+    const Attr a[] = {
+        [CONTRACT_EXTENT] = *attr(g, n, CONTRACT_EXTENT),
+        [CONTRACT_N_OUT] = *attr(g, n, CONTRACT_N_OUT),
+        [CONTRACT_X] = *attr(g, n, CONTRACT_X + which),
+        [CONTRACT_Y] = *attr(g, n, CONTRACT_Y - which),
+    };
+    return g_node(g, OP_adjoint, (Ref[]){y, ct, arg(g, n, 1 - which)}, 3, a);
+}
+
 Ref g_contract_adjoint(Graph *g, Ref n, Ref ct, int which)
 {
-    const Attr *extent = attr(g, n, 0), *mine = attr(g, n, 2 + which), *its = attr(g, n, 3 - which);
+    const Attr *extent = attr(g, n, CONTRACT_EXTENT);
+    const Attr *mine = attr(g, n, CONTRACT_X + which), *its = attr(g, n, CONTRACT_Y - which);
+    bool in_pieces = false;
     Adjoint a = {.g = g, .ct = ct, .other = arg(g, n, 1 - which), .n = extent->n};
+    a.in_pieces = &in_pieces;
     Ref x = arg(g, n, which);
     memcpy(a.extent, extent->ints, (size_t)extent->n * sizeof *a.extent);
     a.n_ct = rank(g, n);
@@ -360,5 +380,7 @@ Ref g_contract_adjoint(Graph *g, Ref n, Ref ct, int which)
     a.n_target = mine->n;
     memcpy(a.target, mine->map, (size_t)mine->n * sizeof *mine->map);
     memcpy(a.size, type_of(g, x)->dim, (size_t)rank(g, x) * sizeof *a.size);
-    return adjoint(&a);
+    Ref y = adjoint(&a);
+    bool told = in_pieces && y != REF_ZERO && y != NONE && graph_is_primal(g);
+    return told ? with_origin(g, y, n, ct, which) : y;
 }

@@ -112,6 +112,14 @@ struct Graph {
     VEC(Graph *) body;    /* made for this graph's nodes, and freed with it */
 };
 
+/* Neither g nor a graph around it has a reverse yet. */
+static inline bool graph_is_primal(const Graph *g)
+{
+    while (g != NULL && g->n_primal == 0)
+        g = g->outer;
+    return g == NULL;
+}
+
 /* Storage that lives between calls, shared by the entries of a model. */
 typedef enum SlotKind { SLOT_PARAM, SLOT_OPTIMIZER, SLOT_STATE, SLOT_SCALAR } SlotKind;
 
@@ -268,7 +276,8 @@ Ref g_cumsum(Graph *g, Ref x, int axis, bool down);
 enum { CONTRACT_EXTENT, CONTRACT_N_OUT, CONTRACT_X, CONTRACT_Y };
 Ref g_contract(Graph *g, Ref x, Ref y, const int64_t *extent, int n_out, int n, const MapDim *x_map,
                const MapDim *y_map);
-/* The cotangent of operand `which` (0: x, 1: y) of a contract node: contractions again. */
+/* The cotangent of operand `which` (0: x, 1: y) of a contract node: contractions again. In a
+ * primal graph `adjoint`, with attributes of the same numbers, says what several of them are. */
 Ref g_contract_adjoint(Graph *g, Ref n, Ref ct, int which);
 Ref g_matmul(Graph *g, Ref x, Ref y); /* NumPy's rules, batches broadcast */
 /* "bik,bkj->bij": a letter for each axis; letters not in the result are summed. */

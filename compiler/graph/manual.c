@@ -50,7 +50,7 @@ static void entry(const Op *op, Text *to)
     if (op->nondiff != NULL)
         text_add(to, "\nNo derivative: %s.\n", op->nondiff);
     if (op->given)
-        text_add(to, "\nThe derivative is what the model says, whatever the value is.\n");
+        text_add(to, "\nThe derivative is what is said here, whatever the value is.\n");
     if (op->kinks != NULL)
         text_add(to, "\nDerivative: %s.\n", op->kinks);
     if (op->source != NULL)

@@ -93,7 +93,7 @@ typedef struct Op {
     const char *example; /* "sum(f32[2,3], axis = 1)": types stand for operands; several by ';' */
     double domain[2];    /* random operands are drawn from here; 0,0: -1..1 */
     const char *kinks;   /* where it is not differentiable and what is chosen there */
-    bool given;          /* the derivative is what the model says, whatever the value is */
+    bool given;          /* the derivative is what is said, whatever the value is */
     bool selects;        /* OP_REDUCE: each element of the result is one of the operand's */
 } Op;
 
@@ -116,6 +116,11 @@ bool shape_axis(Shape *s, const char *attr_name, int n_axes); /* 0 <= attr < n_a
 bool shape_float(Shape *s, int i);                            /* operand i has a float dtype */
 bool shape_value(Shape *s, const char *attr_name); /* the number is one of s->type's dtype */
 const Attr *shape_attr(const Shape *s, const char *name);
+
+/* Of ops that are their first operand, and say how it is differentiated: once the reverse graph
+ * stands, nobody asks any more. */
+Ref simple_once_reversed(Graph *g, Ref n);
+Val elem_of_first(Elem *e, Ref n, const KAff *idx);
 
 /* ---- reverse mode (pass/vjp.c) -------------------------------------------
  * Here, and not in pass.h, because the front end (grad(y, x)) and the rule of scan call it. */

@@ -48,10 +48,7 @@ static bool is_asked_again(const Reverse *v, Ref r)
     const Origin *o = node(v->body, r)->origin;
     if (o == NULL || o->memory != MEMORY_RECOMPUTE)
         return false;
-    for (const Graph *at = v->g; at != NULL; at = at->outer)
-        if (at->n_primal != 0)
-            return true;
-    return false;
+    return !graph_is_primal(v->g);
 }
 
 /* The operand that the node is a cast of, or -1. */

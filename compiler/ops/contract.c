@@ -7,12 +7,13 @@ static bool wrong(Shape *s, const char *what)
     return shape_error(s, E0223, "`contract`: %s", what);
 }
 
-/* Indices ascending and known, products of coefficients and extents within bounds. */
-static bool map_shape(Shape *s, int which)
+/* Of the operand `of`: indices ascending and known, products of coefficients and extents within
+ * bounds. */
+static bool map_shape(Shape *s, int which, int of)
 {
-    const Attr *map = &s->attr[CONTRACT_X + which], *extent = &s->attr[CONTRACT_EXTENT];
+    const Attr *map = &s->attr[which], *extent = &s->attr[CONTRACT_EXTENT];
     const int64_t most = (int64_t)1 << 50;
-    if (map->n != shape_arg(s, which)->rank)
+    if (map->n != shape_arg(s, of)->rank)
         return wrong(s, "an index map has one entry for each axis of its operand");
     for (int d = 0; d < map->n; d++) {
         const MapDim *m = &map->map[d];
@@ -31,22 +32,29 @@ static bool map_shape(Shape *s, int which)
     return true;
 }
 
-static bool contract_shape(Shape *s)
+static bool extents_fit(Shape *s)
 {
     const Attr *extent = &s->attr[CONTRACT_EXTENT];
     int64_t n_out = s->attr[CONTRACT_N_OUT].i;
-    const Type *x = shape_arg(s, 0), *y = shape_arg(s, 1);
-    if (x->rank < 0 || y->rank < 0 || !dtype_is_float(x->dtype) || x->dtype != y->dtype)
-        return shape_error(s, E0220, "cannot multiply %s by %s: both must be floats of one type",
-                           shape_text(s, 0), shape_text(s, 1));
     if (extent->n > MAX_INDICES || n_out < 0 || n_out > extent->n || n_out > MAX_RANK)
         return shape_error(s, E0910, "a contraction has at most %d indices, %d in its result",
                            MAX_INDICES, MAX_RANK);
     for (int i = 0; i < extent->n; i++)
         if (extent->ints[i] < 0 || extent->ints[i] > (int64_t)1 << 40)
             return wrong(s, "an extent is negative or too large");
-    s->type = type_make(x->dtype, (int)n_out, extent->ints);
-    return map_shape(s, 0) && map_shape(s, 1);
+    return true;
+}
+
+static bool contract_shape(Shape *s)
+{
+    const Type *x = shape_arg(s, 0), *y = shape_arg(s, 1);
+    if (x->rank < 0 || y->rank < 0 || !dtype_is_float(x->dtype) || x->dtype != y->dtype)
+        return shape_error(s, E0220, "cannot multiply %s by %s: both must be floats of one type",
+                           shape_text(s, 0), shape_text(s, 1));
+    if (!extents_fit(s))
+        return false;
+    s->type = type_make(x->dtype, (int)s->attr[CONTRACT_N_OUT].i, s->attr[CONTRACT_EXTENT].ints);
+    return map_shape(s, CONTRACT_X, 0) && map_shape(s, CONTRACT_Y, 1);
 }
 
 static void contract_vjp(Graph *g, Ref n, Ref ct, Ref d[])
@@ -118,4 +126,57 @@ const Op op_contract = {
     "contract(bf16[2,2100], bf16[3,2100], extent = [2,3,2100], out = 2, x = [i0, i2], "
     "y = [i1, i2])",
     .source = "Dumoulin & Visin, A guide to convolution arithmetic (2016)",
+};
+
+/* ---- what a cotangent was made for -------------------------------------------------- */
+
+enum { ADJOINT_OF, ADJOINT_CT, ADJOINT_OTHER };
+
+static bool adjoint_shape(Shape *s)
+{
+    const Type *y = shape_arg(s, ADJOINT_OF), *ct = shape_arg(s, ADJOINT_CT);
+    const Type *other = shape_arg(s, ADJOINT_OTHER);
+    if (y->rank < 0 || ct->rank < 0 || other->rank < 0 || !dtype_is_float(y->dtype) ||
+        ct->dtype != y->dtype || other->dtype != y->dtype)
+        return shape_error(s, E0220, "`adjoint` takes floats of one type, not %s, %s and %s",
+                           shape_text(s, ADJOINT_OF), shape_text(s, ADJOINT_CT),
+                           shape_text(s, ADJOINT_OTHER));
+    if (!extents_fit(s))
+        return false;
+    Type out = type_make(ct->dtype, (int)s->attr[CONTRACT_N_OUT].i, s->attr[CONTRACT_EXTENT].ints);
+    if (!type_same(ct, &out))
+        return shape_error(s, E0220, "`adjoint` takes the cotangent of %s, not %s",
+                           type_text(&s->g->cx->perm, &out), shape_text(s, ADJOINT_CT));
+    s->type = *y;
+    return map_shape(s, CONTRACT_X, ADJOINT_OF) && map_shape(s, CONTRACT_Y, ADJOINT_OTHER);
+}
+
+/* The adjoint of an adjoint is the contraction itself. */
+static void adjoint_vjp(Graph *g, Ref n, Ref ct, Ref d[])
+{
+    const Attr *a = node(g, n)->attr;
+    Ref y = g_contract(g, ct, arg(g, n, ADJOINT_OTHER), a[CONTRACT_EXTENT].ints,
+                       (int)a[CONTRACT_N_OUT].i, a[CONTRACT_EXTENT].n, a[CONTRACT_X].map,
+                       a[CONTRACT_Y].map);
+    d[ADJOINT_OF] = REF_ZERO;
+    d[ADJOINT_CT] = y;
+    d[ADJOINT_OTHER] = g_contract_adjoint(g, y, arg(g, n, ADJOINT_CT), 1);
+}
+
+const Op op_adjoint = {
+    .name = "adjoint",
+    .n_args = 3,
+    .kind = OP_VIEW,
+    .attrs = {{"extent", ATTR_INTS}, {"out", ATTR_INT}, {"x", ATTR_MAP}, {"y", ATTR_MAP}},
+    .shape = adjoint_shape,
+    .simple = simple_once_reversed,
+    .elem = elem_of_first,
+    .vjp = adjoint_vjp,
+    .doc = "Its first operand, which is put together as the cotangent of X in the contraction of "
+           "X and Y, whose attributes these are: of a strided convolution, a transposed one. The "
+           "second operand is the cotangent of the contraction's result, the third is Y. The "
+           "gradient goes to these two by a contraction each, and by none of the pieces.",
+    .example = "adjoint(f32[2,3,7], f32[2,4,4], f32[4,3,3], extent = [2,4,4,3,3], out = 3, "
+               "x = [i0, i3, 2*i2+i4-1], y = [i1, i3, i4])",
+    .given = true,
 };

@@ -15,13 +15,9 @@ static void no_vjp(Graph *g, Ref n, Ref ct, Ref d[])
     d[0] = REF_ZERO;
 }
 
-/* Once the reverse graph stands, nobody asks any more. */
-static Ref stop_simple(Graph *g, Ref n)
+Ref simple_once_reversed(Graph *g, Ref n)
 {
-    for (const Graph *at = g; at != NULL; at = at->outer)
-        if (at->n_primal != 0)
-            return arg(g, n, 0);
-    return NONE;
+    return graph_is_primal(g) ? NONE : arg(g, n, 0);
 }
 
 const Op op_stop_gradient = {
@@ -29,7 +25,7 @@ const Op op_stop_gradient = {
     .n_args = 1,
     .kind = OP_POINTWISE,
     .shape = shape_same,
-    .simple = stop_simple,
+    .simple = simple_once_reversed,
     .scalar = same_scalar,
     .vjp = no_vjp,
     .doc = "x, as if it were a constant: its derivative is 0 because that is what it is for.",
@@ -89,7 +85,7 @@ static bool custom_shape(Shape *s)
     return rule_args_fit(s) && results_fit(s);
 }
 
-static Val custom_elem(Elem *e, Ref n, const KAff *idx)
+Val elem_of_first(Elem *e, Ref n, const KAff *idx)
 {
     return elem_at(e, arg(elem_graph(e), n, 0), idx);
 }
@@ -120,8 +116,8 @@ const Op op_custom_vjp = {
     .kind = OP_VIEW,
     .attrs = {{"active", ATTR_INT}, {"reverse", ATTR_BODY}},
     .shape = custom_shape,
-    .simple = stop_simple,
-    .elem = custom_elem,
+    .simple = simple_once_reversed,
+    .elem = elem_of_first,
     .vjp = custom_vjp,
     .doc =
         "Its first operand, whose gradient goes by a rule to the `active` ones behind it; the "

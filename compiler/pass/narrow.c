@@ -21,6 +21,7 @@
  *                       product and a parameter (x @ w + b) are a half, as the product alone is
  * scans               what is carried on, or is the same in every step, is f32; sequences are what
  *                       they are outside, and their bodies likewise
+ * adjoint             as the contractions that it is put together of
  * custom_vjp          f32 operands, and a rule as it was, for the cotangent of the loss without its
  *                       scale; its value is what that of any fn would be
  *
@@ -79,6 +80,12 @@ static bool is_lookup(const Level *l, Ref r)
            l->given[arg(g, r, 0)] && rank(g, arg(g, r, 0)) >= 2;
 }
 
+/* Of one contraction or, put together, of several. */
+static bool is_product(const Graph *g, Ref r)
+{
+    return kind_of(g, r) == OP_CONTRACT || op_of(g, r) == OP_adjoint;
+}
+
 /* ---- what the values are made of -------------------------------------------------- */
 
 static void find_given(Level *l)
@@ -88,7 +95,7 @@ static void find_given(Level *l)
         OpKind kind = kind_of(g, r);
         l->given[r] = kind != OP_CONTRACT && kind != OP_SCAN;
         l->fixed[r] = op_of(g, r) != OP_input;
-        l->product[r] = kind == OP_CONTRACT;
+        l->product[r] = is_product(g, r);
         if (op_of(g, r) == OP_arg) {
             int64_t i = attr(g, r, 0)->i;
             l->given[r] = l->outside->width[i] == GIVEN;
@@ -143,7 +150,8 @@ static void note_reader(const Level *l, Readers *of, Ref n, int i)
     const Graph *g = l->from;
     const Op *op = optab[op_of(g, n)];
     Ref a = arg(g, n, i);
-    bool wide = op->kind == OP_OPAQUE || op->kind == OP_TUPLE, half = op->kind == OP_CONTRACT;
+    bool wide = op->kind == OP_OPAQUE || op->kind == OP_TUPLE;
+    bool half = is_product(g, n);
     if (op->kind == OP_SCAN) {
         Scan is = scan_of(g, n);
         half = i >= is.carries && i < is.carries + is.sequences;
@@ -170,7 +178,8 @@ static void find_reduced(Level *l)
     }
     for (Ref r = (Ref)g->node.n - 1; r >= 1; r--) {
         OpKind kind = kind_of(g, r);
-        bool may = kind == OP_POINTWISE || kind == OP_VIEW || kind == OP_REDUCE;
+        bool may =
+            !is_product(g, r) && (kind == OP_POINTWISE || kind == OP_VIEW || kind == OP_REDUCE);
         l->reduced[r] = may && is_f32(g, r) && of.wide[r] && !of.half[r] && !ends_product(l, r);
         for (int i = 0; i < node(g, r)->n_args; i++)
             if (is_f32(g, arg(g, r, i)))
@@ -454,7 +463,7 @@ static void narrow_node(Level *l, Ref r)
         narrow_custom(l, r);
         return;
     }
-    switch (kind_of(g, r)) {
+    switch (is_product(g, r) ? OP_CONTRACT : kind_of(g, r)) {
     case OP_SOURCE:
         narrow_source(l, r);
         break;

@@ -292,6 +292,7 @@ static int shard_op(Sharding *x, Ref r)
     case OP_take_along: /* of a whole index: each rank has it of some rows */
         return shard_reduce(x, r);
     case OP_custom_vjp:
+    case OP_adjoint:
         return operand_axis(x, r, 0);
     default:
         break;

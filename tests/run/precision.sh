@@ -73,6 +73,24 @@ for model in chargpt "gpt2 -D vocab=1024 -D batch=8 -D ctx=256 -D layers=2" \
     }
 done
 
+# A transposed convolution of four phases is halves, whatever reads it, and goes back by one product
+# for each operand: with x @ a and its gradient eight in all.
+cat >"$scratch/up.model" <<END
+model up(batch = 4) {
+    input x : f32[batch, 8]
+    param a : f32[8, 4 * 6 * 6] = normal(std = 0.1)
+    param w : f32[4, 2, 4, 4] = normal(std = 0.1)
+    h = reshape(x @ a, [batch, 4, 6, 6])
+    loss mean(conv_transpose(h, w, stride = 2, padding = 1)^2)
+}
+train up { optimizer sgd(lr = 0.1) }
+END
+for type in f32 bf16 f16; do
+    n=$("$gradc" show "$scratch/up.model" --joint --precision "$type" | grep -c "contract(.*: $type\[")
+    holds "$n == 8" "products of $type"
+    says 0 " 0 failed" "$gradc" test "$scratch/up.model" --precision "$type"
+done
+
 # The option is the word.
 model() {
     cat >"$scratch/m.model" <<END

@@ -569,6 +569,7 @@ static bool eval_whole(const Eval *e, Ref n)
         eval_scan(e, n);
         return true;
     case OP_custom_vjp:
+    case OP_adjoint:
         e->value[n] = e->value[arg(g, n, 0)];
         return true;
     default:

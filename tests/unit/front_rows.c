@@ -22,6 +22,14 @@ static const char *const row_models[] = {
     "    y = nn.batch_norm(nn.conv2d(x, 2, kernel = 3) as conv)\n"
     "    loss mean(y^2 * x[:, :2, 1:3, 1:3])\n"
     "}\n",
+    /* put together of phases, and told of what they are the adjoint; a gradient of a gradient */
+    "use nn\n"
+    "model m(batch = 8) {\n"
+    "    input x : f32[batch, 2, 5, 5]\n"
+    "    y = tanh(nn.conv_transpose2d(x, 3, kernel = 3, stride = 2, padding = 1) as up)\n"
+    "    z = sin(nn.conv2d(y, 2, kernel = 3, stride = 2) as down)\n"
+    "    loss mean(grad(sum(z), y)^2)\n"
+    "}\n",
     /* sequences: rows run along [batch * ctx] and [batch * heads] */
     "use nn\n"
     "model m(batch = 8, ctx = 4, width = 8) {\n"

@@ -38,6 +38,14 @@ static const char *const split_models[] = {
     "    loss sum(y^2) / count(y, axis = 0)\n"
     "    output y\n"
     "}\n",
+    /* put together of phases, and told of what they are the adjoint */
+    "use nn\n"
+    "model m(batch = 12) {\n"
+    "    input x : f32[batch, 2, 5, 5] with grad\n"
+    "    y = tanh(nn.conv_transpose2d(x, 3, kernel = 3, stride = 2, padding = 1) as up)\n"
+    "    loss mean(nn.conv_transpose2d(y, 1, kernel = 4, stride = 2, padding = 1)^2)\n"
+    "    output y\n"
+    "}\n",
     /* recurrence, and a sum of means carried by a scan */
     "use nn\n"
     "model m(batch = 12) {\n"

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "pass/pass.h"
 #include "support/eval.h"
 
 static Ctx cx;
@@ -277,6 +278,70 @@ START_TEST(stride_one_is_one_contraction)
 }
 END_TEST
 
+/* Transposed: x has the channels of the convolution's result. */
+static Ref build_transposed(const Conv *c, const int64_t *extra)
+{
+    int64_t shape[5];
+    memcpy(shape, c->x, sizeof shape);
+    shape[1] = c->w[0];
+    Ref x = input(f32(c->spatial + 2, shape)), w = input(f32(c->spatial + 2, c->w));
+    return g_conv_transpose(g, x, w, c->stride, c->lo, extra, c->dilation, c->groups);
+}
+
+START_TEST(transposed_convolutions)
+{
+    uint64_t s = 77;
+    int told = 0;
+    for (int i = 0; i < 150; i++) {
+        renew();
+        Conv c = random_conv(1 + i % 3, &s);
+        int64_t extra[3];
+        for (int a = 0; a < c.spatial; a++) {
+            int64_t span = c.dilation[a] * (c.w[a + 2] - 1);
+            extra[a] = next_int(&s, 0, (int)c.stride[a] - 1);
+            c.x[a + 2] = next_int(&s, 1, 4);
+            c.lo[a] = c.lo[a] * 2 > span ? 0 : c.lo[a]; /* what is left has an element */
+        }
+        Ref y = build_transposed(&c, extra);
+        told += count(OP_adjoint, 1) > 0;
+        check_gradient(y, c.spatial == 1 ? 1 + i % 2 : 1, -1, 1, s);
+    }
+    ck_assert_msg(told > 50, "%d of several contractions", told);
+}
+END_TEST
+
+/* The gradients of a transposed convolution are a convolution and its weight's, however many
+ * phases it was put together of; once the reverse stands, nothing is left of what told so. */
+START_TEST(transposed_gradients_are_two_contractions)
+{
+    const Conv c = {.spatial = 2,
+                    .groups = 1,
+                    .x = {2, 0, 5, 5},
+                    .w = {6, 8, 4, 4},
+                    .stride = {2, 2},
+                    .lo = {1, 1},
+                    .dilation = {1, 1}};
+    const int64_t none[2] = {0};
+    Ref y = build_transposed(&c, none), ct = input(*type_of(g, y)), d[2];
+    Ref end = (Ref)g->node.n;
+    ck_assert_int_eq(count(OP_contract, 1), 5); /* four phases, and one that is not read */
+    ck_assert_int_eq(op_of(g, y), OP_adjoint);
+    Ref xs[2] = {arg(g, y, 1), arg(g, y, 2)};
+    ck_assert(pullback(&cx, g, &y, &ct, 1, xs, 2, d));
+    ck_assert_int_eq(count(OP_contract, end), 2);
+    ck_assert_int_eq(g->node.n - (int)end, 2); /* and nothing around them */
+    graph_root(g, ROOT_OUTPUT, "y", y, -1, -1);
+    for (int i = 0; i < 2; i++)
+        graph_root(g, ROOT_OUTPUT, i == 0 ? "dx" : "dw", d[i], -1, -1);
+    simplify(&cx, g);
+    ck_assert_int_eq(count(OP_adjoint, 1), 1); /* grad() of a model has more to come */
+    g->n_primal = (Ref)g->node.n - 2;
+    simplify(&cx, g);
+    ck_assert_int_eq(count(OP_adjoint, 1), 0);
+    ck_assert_int_eq(count(OP_contract, 1), 6);
+}
+END_TEST
+
 /* ---- windows and slices ------------------------------------------------------------------- */
 
 START_TEST(windows)
@@ -359,6 +424,8 @@ Suite *suite_vjp_shapes(void)
     tcase_add_test(c, convolutions_twice);
     tcase_add_test(c, strided_gradients_multiply_no_zeros);
     tcase_add_test(c, stride_one_is_one_contraction);
+    tcase_add_test(c, transposed_convolutions);
+    tcase_add_test(c, transposed_gradients_are_two_contractions);
     tcase_add_test(c, windows);
     tcase_add_test(c, max_pooling_gives_the_gradient_to_the_first);
     tcase_add_test(c, slices);
