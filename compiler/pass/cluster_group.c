@@ -179,6 +179,54 @@ static bool is_walk_in_row(const Build *b, const Trace *t, const Request *q, Ref
     return type->rank > 0;
 }
 
+/* A stored value that the group computes. */
+static bool is_ours(const Build *b, Ref r, const Group *gr)
+{
+    return b->c->stored[r] && b->c->group_of[r] >= 0 && &b->c->group.at[b->c->group_of[r]] == gr;
+}
+
+static bool shares_loop(const KAff *x, const KAff *y)
+{
+    for (int i = 0; i < x->n; i++)
+        for (int j = 0; j < y->n; j++)
+            if (x->t[i].v == y->t[j].v)
+                return true;
+    return false;
+}
+
+/* Axes of what q asks for along which it moves when node x, whose trace is t, moves along the axes
+ * `walked`. */
+static unsigned axes_moved(const Build *b, const Trace *t, const Request *q, unsigned walked)
+{
+    unsigned moved = 0;
+    for (int a = 0; a < rank(b->g, q->ref); a++)
+        for (int w = 0; w < t->n_axes; w++) {
+            KAff along = axis_index(&t->axis[w]);
+            if ((walked >> w & 1) != 0 && shares_loop(&q->idx[a], &along))
+                moved |= 1u << a;
+        }
+    return moved;
+}
+
+/* Would x, computed again at each element along the axes `walked`, go through one of the group's
+ * reductions each time? Those that stay where they are while x moves are in a register. */
+static bool reduces_again(Build *b, Ref x, unsigned walked, const Group *gr)
+{
+    if (walked == 0 || optab[op_of(b->g, x)]->kind == OP_REDUCE)
+        return walked != 0;
+    const Trace *t = trace_of(b, x);
+    for (int i = 0; i < t->request.n; i++) {
+        const Request *q = &t->request.at[i];
+        Ref from = memory_of(b->g, b->c->stored, q->ref);
+        unsigned moved = is_ours(b, from, gr) ? axes_moved(b, t, q, walked) : 0;
+        if (moved != 0 && from != q->ref)
+            moved = ~0u;                                    /* of another shape */
+        if (from != x && reduces_again(b, from, moved, gr)) /* a trace begins with its own node */
+            return true;
+    }
+    return t->trouble != FINE;
+}
+
 /* Shape x can be stored from loops over shape y. */
 static bool is_prefix(const Type *x, const Type *y)
 {
@@ -229,7 +277,23 @@ static bool has_reduce(const Build *b, const Group *gr)
     return gr->private.n > 0;
 }
 
-/* May r join the loop group: does it read the group's values row by row only? */
+/* r, whose trace is t, reads the group's values row by row only. */
+static bool reads_rows(Build *b, const Trace *t, const Group *gr)
+{
+    for (int i = 0; i < t->request.n; i++) {
+        const Request *q = &t->request.at[i];
+        Ref from = memory_of(b->g, b->c->stored, q->ref);
+        if (!is_ours(b, from, gr) || is_row_read(b, t, q))
+            continue;
+        if (!is_walk_in_row(b, t, q, from)) /* which is along the last axis */
+            return false;
+        if (reduces_again(b, from, from == q->ref ? 1u << (rank(b->g, from) - 1) : ~0u, gr))
+            return false;
+    }
+    return true;
+}
+
+/* May r join the loop group? */
 static bool joins_rows(Build *b, Ref r, Group *gr, const Trace *t)
 {
     const Graph *g = b->g;
@@ -248,16 +312,7 @@ static bool joins_rows(Build *b, Ref r, Group *gr, const Trace *t)
         if (type_elems(type_of(g, low)) == 1 && row_elems(g, tall, low) > TOP_LEVEL_ELEMS)
             return false;
     }
-    for (int i = 0; i < t->request.n; i++) {
-        const Request *q = &t->request.at[i];
-        Ref from = memory_of(g, b->c->stored, q->ref);
-        if (b->c->group_of[from] < 0 || !b->c->stored[from])
-            continue;
-        bool ours = &b->c->group.at[b->c->group_of[from]] == gr;
-        if (ours && !is_row_read(b, t, q) && !is_walk_in_row(b, t, q, from))
-            return false;
-    }
-    return true;
+    return reads_rows(b, t, gr);
 }
 
 /* The index goes from 0 to the end of its axis: a reader behind a `where` may ask for elements
@@ -538,7 +593,8 @@ static int find_sum(Build *b, Ref r)
         int i = sums_much(b, r, l) ? b->sums[l] : -1;
         const Group *gr = i < 0 ? NULL : &b->c->group.at[i];
         if (gr != NULL && gr->guarded == b->guarded[r] && same_shape(b->g, gr->main, r) &&
-            trace_of(b, r)->trouble == FINE && !comes_too_early(b, r, gr) && !makes_cycle(b, r, i))
+            trace_of(b, r)->trouble == FINE && reads_rows(b, trace_of(b, r), gr) &&
+            !comes_too_early(b, r, gr) && !makes_cycle(b, r, i))
             return i;
     }
     return -1;
