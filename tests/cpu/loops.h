@@ -34,6 +34,22 @@ static inline Kernel *transpose(Arena *arena, DType t, int64_t m, int64_t n)
     return k;
 }
 
+/* Running sums along the rows, or the columns, of an m x n matrix. */
+static inline Kernel *running_sums(Arena *arena, int64_t m, int64_t n, bool columns)
+{
+    Kernel *k = kernel_new(arena, K_LOOP, "running_sums");
+    int out = k_buf(k, F32, m * n, K_OUT), x = k_buf(k, F32, m * n, K_IN);
+    Val i = k_par(k, columns ? n : m), sum = k_var(k, k_const(k, F32, 0));
+    Val j = k_seq(k, columns ? m : n);
+    KAff at = columns ? at2(j, n, i, 1) : at2(i, n, j, 1);
+    Val next = k_binary(k, KI_ADD, k_get(k, sum), k_load(k, x, at));
+    k_set(k, sum, next);
+    k_store(k, out, at, next);
+    k_end(k, i);
+    k_finish(k);
+    return k;
+}
+
 /* Softmax of rows, kept in a LOCAL buffer between its passes. */
 static inline Kernel *softmax(Arena *arena, DType t, int64_t m, int64_t n)
 {

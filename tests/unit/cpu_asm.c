@@ -250,7 +250,7 @@ START_TEST(tiles_of_loops)
 }
 END_TEST
 
-/* Is it computed by such tiles? */
+/* Is that in its code? */
 static bool has_tiles(Kernel *k, const char *cpu, const char *kind)
 {
     Ctx cx;
@@ -269,6 +269,15 @@ static bool has_windows(const Conv *conv)
 {
     return has_tiles(make_conv_forward(&arena, conv, false), "x86-64-v3", ".window");
 }
+
+/* Columns lie along the lanes; rows do not, whose lines are as many as there are lanes. */
+START_TEST(running_sums_row_by_row)
+{
+    ck_assert(!has_tiles(running_sums(&arena, 64, 256, false), "x86-64-v4", "insertps"));
+    ck_assert(!has_tiles(running_sums(&arena, 64, 256, false), "x86-64-v4", "%zmm"));
+    ck_assert(has_tiles(running_sums(&arena, 64, 256, true), "x86-64-v4", "%zmm"));
+}
+END_TEST
 
 /* Channels that have several results each, or whose weights have, lie along the lanes as those of
  * one do. */
@@ -379,6 +388,7 @@ Suite *suite_cpu_asm(void)
     tcase_add_test(t, spills_are_seen);
     tcase_add_test(t, no_spill_no_division);
     tcase_add_test(t, tiles_of_loops);
+    tcase_add_test(t, running_sums_row_by_row);
     tcase_add_test(t, few_results_of_channels);
     tcase_add_test(t, no_window_is_too_far);
     tcase_add_test(t, gathered_vectors_are_not_unrolled);

@@ -33,6 +33,30 @@ static double registers(const Cost *c, DType t)
     return (c->width * bytes + c->m->vec_bytes - 1) / c->m->vec_bytes;
 }
 
+/* A variable goes from one iteration of the loop to the next. */
+static bool carries(const Tree *t, Val loop)
+{
+    for (Val v = 1; v < (Val)t->k->inst.n; v++) {
+        const KInst *i = &t->k->inst.at[v];
+        if (i->op == KI_SET && tree_depends(t, i->b, loop) && !tree_depends(t, i->a, loop))
+            return true;
+    }
+    return false;
+}
+
+/* Running sums along a line: one row at a time is read as quickly as memory gives it, and the rows
+ * of several lanes drive each other's lines out of the caches. */
+static bool runs_along(const Tree *t, const KAff *x)
+{
+    for (int i = 0; i < x->n; i++) {
+        int64_t c = x->t[i].coef;
+        Val loop = x->t[i].v;
+        if ((c == 1 || c == -1) && t->k->inst.at[loop].op == KI_SEQ && carries(t, loop))
+            return true;
+    }
+    return false;
+}
+
 static double access_cost(const Cost *c, const KAccess *a, bool store)
 {
     DType t = c->t->k->buf.at[a->buf].dtype;
@@ -53,7 +77,7 @@ static double access_cost(const Cost *c, const KAccess *a, bool store)
         return registers(c, t) * (4 + bounds);
     if (stride == 2 && machine_masks_pairs(c->m, t, c->width))
         return 6 + bounds;
-    return 2.5 * each;
+    return (runs_along(c->t, &a->at) ? 5 : 2.5) * each;
 }
 
 /* One link of the chain along the lanes, and another one across them: loop.c. */
