@@ -86,6 +86,7 @@ static void build_reset(Build *b)
     c->group_of = NEW_ARRAY(c->arena, int32_t, n);
     b->stamp = NEW_ARRAY(c->arena, int32_t, most_groups);
     b->stamp_now = 0;
+    b->walk = arena_array(c->arena, (size_t)n, sizeof *b->walk);
     b->fresh = NEW_ARRAY(c->arena, uint8_t, n);
     b->top = NEW_ARRAY(c->arena, Ref, most_groups);
     b->users = arena_array(c->arena, (size_t)most_groups, sizeof *b->users);

@@ -33,6 +33,10 @@ typedef struct Build {
     OpFlops op_flops;
     int32_t *stamp; /* of groups, for path searches */
     int32_t stamp_now;
+    struct {
+        int32_t stamp;
+        unsigned axes;    /* along which it has been looked at, in that search */
+    } * walk;             /* by Ref */
     Ref *top;             /* by group: the highest node of it and of all that it depends on */
     VEC(int32_t) * users; /* by group: those that read what it stores */
     VEC(Ref) * leaf;      /* by Ref: the stored nodes that a stored node reads */

@@ -163,13 +163,32 @@ static bool is_row_read(const Build *b, const Trace *t, const Request *q)
     return true;
 }
 
+/* What q shows of `from` has its axes, but for ones of extent 1 at the end: [n] shown as [1, n] is
+ * a row of n elements, and lies where a column of as many does. */
+static bool has_same_axes(const Graph *g, const Request *q, Ref from)
+{
+    const Type *shown = type_of(g, q->ref), *t = type_of(g, from);
+    for (int a = 0; a < shown->rank || a < t->rank; a++)
+        if ((a < shown->rank ? shown->dim[a] : 1) != (a < t->rank ? t->dim[a] : 1))
+            return false;
+    return true;
+}
+
+/* A reduction, or an index that is narrowed where it is found. */
+static bool is_reduced(const Build *b, Ref r)
+{
+    const Graph *g = b->g;
+    Ref x = op_of(g, r) == OP_cast ? arg(g, r, 0) : r;
+    return optab[op_of(g, x)]->kind == OP_REDUCE && (x == r || !b->c->stored[x]);
+}
+
 /* Is q, which shows values of `from`, a walk along the row, by a reduction inside of it? Only what
  * can be computed again there may be read so: a value at each element, not a reduction. */
 static bool is_walk_in_row(const Build *b, const Trace *t, const Request *q, Ref from)
 {
     const Type *type = type_of(b->g, q->ref);
     OpKind kind = optab[op_of(b->g, from)]->kind;
-    if (q->bounded || (kind != OP_POINTWISE && kind != OP_VIEW))
+    if (q->bounded || is_reduced(b, from) || (kind != OP_POINTWISE && kind != OP_VIEW))
         return false;
     for (int a = 0; a + 1 < type->rank; a++) {
         KAff want = a < t->n_axes ? axis_index(&t->axis[a]) : k_aff(0);
@@ -212,15 +231,19 @@ static unsigned axes_moved(const Build *b, const Trace *t, const Request *q, uns
  * reductions each time? Those that stay where they are while x moves are in a register. */
 static bool reduces_again(Build *b, Ref x, unsigned walked, const Group *gr)
 {
-    if (walked == 0 || optab[op_of(b->g, x)]->kind == OP_REDUCE)
+    if (walked == 0 || is_reduced(b, x))
         return walked != 0;
+    if (b->walk[x].stamp == b->stamp_now && (walked & ~b->walk[x].axes) == 0)
+        return false; /* else the search would have ended there */
+    b->walk[x].axes = walked | (b->walk[x].stamp == b->stamp_now ? b->walk[x].axes : 0);
+    b->walk[x].stamp = b->stamp_now;
     const Trace *t = trace_of(b, x);
     for (int i = 0; i < t->request.n; i++) {
         const Request *q = &t->request.at[i];
         Ref from = memory_of(b->g, b->c->stored, q->ref);
         unsigned moved = is_ours(b, from, gr) ? axes_moved(b, t, q, walked) : 0;
-        if (moved != 0 && from != q->ref)
-            moved = ~0u;                                    /* of another shape */
+        if (moved != 0 && from != q->ref) /* of another shape */
+            moved = ~0u;
         if (from != x && reduces_again(b, from, moved, gr)) /* a trace begins with its own node */
             return true;
     }
@@ -252,14 +275,6 @@ static int64_t row_elems(const Graph *g, Ref r, Ref reduced)
     return n;
 }
 
-/* A reduction, or an index that is narrowed where it is found. */
-static bool is_reduced(const Build *b, Ref r)
-{
-    const Graph *g = b->g;
-    Ref x = op_of(g, r) == OP_cast ? arg(g, r, 0) : r;
-    return optab[op_of(g, x)]->kind == OP_REDUCE && (x == r || !b->c->stored[x]);
-}
-
 /* Each pass over a row would draw it again. */
 static bool has_drawn(const Build *b, const Group *gr)
 {
@@ -283,10 +298,13 @@ static bool reads_rows(Build *b, const Trace *t, const Group *gr)
     for (int i = 0; i < t->request.n; i++) {
         const Request *q = &t->request.at[i];
         Ref from = memory_of(b->g, b->c->stored, q->ref);
-        if (!is_ours(b, from, gr) || is_row_read(b, t, q))
+        if (!is_ours(b, from, gr))
+            continue;
+        if (is_row_read(b, t, q) && has_same_axes(b->g, q, from))
             continue;
         if (!is_walk_in_row(b, t, q, from)) /* which is along the last axis */
             return false;
+        b->stamp_now++;
         if (reduces_again(b, from, from == q->ref ? 1u << (rank(b->g, from) - 1) : ~0u, gr))
             return false;
     }

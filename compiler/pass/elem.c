@@ -174,7 +174,8 @@ static void memo_add(Elem *e, Ref r, int rank, const KAff *idx, Val v)
 
 static void request_add(Elem *e, Ref r, int rank, const KAff *idx)
 {
-    Request q = {.ref = r, .bounded = e->guard != 0, .idx = keep_index(e, rank, idx)};
+    Request q = {
+        .ref = r, .bounded = e->guard != 0, .depth = e->k->open.n, .idx = keep_index(e, rank, idx)};
     vec_push(e->arena, &e->request, q);
 }
 

@@ -33,6 +33,7 @@ typedef enum Trouble { FINE, WANTS_CUT, WANTS_STORE, TOO_MANY_TERMS } Trouble;
 typedef struct Request {
     Ref ref;
     bool bounded; /* under a guard: may lie outside of the node */
+    int depth;    /* loops around it */
     KAff *idx;    /* one per axis */
 } Request;
 

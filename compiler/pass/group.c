@@ -147,6 +147,35 @@ static void hoist_add(LoopBuild *b, const Request *q, int level, int rank)
     }
 }
 
+/* A reduction of the group that is asked for at the place of all loops of the nest. */
+static bool is_innermost(LoopBuild *b, const Request *q)
+{
+    bool here = false;
+    for (int i = 0; i < b->e.n_here; i++)
+        here = here || b->e.here[i] == q->ref;
+    return here && optab[op_of(b->c->g, q->ref)]->kind == OP_REDUCE &&
+           nest_level(&b->nest, q->idx, rank(b->c->g, q->ref)) == b->nest.n_loops;
+}
+
+/* Innermost values are computed where they are first asked for. Is that within the loop of another
+ * reduction, which would do so each time? Then they all come before that, operands first. */
+static bool asks_within(LoopBuild *b)
+{
+    for (int i = 0; i < b->e.request.n; i++) {
+        const Request *q = &b->e.request.at[i];
+        if (q->depth == b->nest.n_loops || !is_innermost(b, q))
+            continue;
+        bool before = false;
+        for (int j = 0; j < i && !before; j++) {
+            const Request *p = &b->e.request.at[j];
+            before = p->ref == q->ref && p->depth == b->nest.n_loops && is_innermost(b, p);
+        }
+        if (!before)
+            return true;
+    }
+    return false;
+}
+
 /* First run: everything inside all loops, to see which values need only the outer ones. */
 static Trouble loop_trace(LoopBuild *b)
 {
@@ -170,11 +199,14 @@ static Trouble loop_trace(LoopBuild *b)
     if (b->e.trouble != FINE)
         return b->e.trouble;
     b->hoist.n = 0;
+    bool within = asks_within(b);
     for (int i = 0; i < b->e.request.n; i++) {
         Request *q = &b->e.request.at[i];
         int n = rank(g, q->ref);
         int level = nest_level(&b->nest, q->idx, n);
-        if (level < 0 || level == b->nest.n_loops || q->bounded || op_of(g, q->ref) == OP_const)
+        bool outside =
+            level < b->nest.n_loops ? op_of(g, q->ref) != OP_const : within && is_innermost(b, q);
+        if (level < 0 || q->bounded || !outside)
             continue;
         if (!hoist_known(b, q, n))
             hoist_add(b, q, level, n);

@@ -24,7 +24,7 @@ train net {
     optimizer sgd(lr = 0.1)
 }
 E2
-    "$gradc" show "$scratch/net.model" --kernels |
+    "$gradc" show "$scratch/net.model" --kernels 2>"$scratch/said" |
         awk '$1 == "entry" { printf "%d\n", $(NF - 1) * 1e9 / (512 * 512); exit }'
 }
 
@@ -35,6 +35,7 @@ once() {
         ok
     else
         fail "$1: $n operations for each element"
+        cat "$scratch/said"
     fi
 }
 
@@ -52,5 +53,18 @@ for axis in 0 1; do
     once "max(h - max(h, axis = $axis, keep = true) * $v)"
 done
 once "mean((h - a) * rsqrt(b + 0.001) * x)" "a, b = moments(h, axis = 0)"
+
+# A sum that another one's terms read, before it; the place of a maximum in a column, whose shape is
+# that of a row; all of a row's sums before the first of them that reads another one.
+once "mean(t) + sum(v * v)" "t = x + g * 0.5
+    v = mean(tanh(t) - mean(t^2, axis = 0, keep = true), axis = 0, keep = true)"
+once "mean(tanh(t) * v) + mean(max(t, axis = 0))" "t = x + g * 0.5
+    v = sum(t^2 - min(x^2, axis = 1, keep = true), axis = 1, keep = true)"
+once "mean(max((v - insert_axis(a, 1)) * rsqrt(insert_axis(b, 1) + 0.1), axis = 1)) + sum(t * t)" \
+    "t = x + g * 0.5
+    v = t - sum(h * x, axis = 0, keep = true)
+    a, b = moments(v, axis = 1)"
+once "sum(v * v) + mean(h^2) + mean(max(v, axis = 0))" "t = x + g * 0.5
+    v = t * (t - softmax(t, axis = 0))"
 
 total
