@@ -147,6 +147,12 @@ static bool out_of_reach(OpId op)
     return op == OP_random_bits || op == OP_tuple || op == OP_NONE;
 }
 
+/* Transposed convolutions with a stride alone are followed by it. */
+static int least_of(OpId op, int least)
+{
+    return op == OP_adjoint ? least / 10 : least;
+}
+
 /* How many are used less often; says so. */
 static int rare_ops(const Sum *s, int least)
 {
@@ -157,7 +163,7 @@ static int rare_ops(const Sum *s, int least)
                i == N_OPS - 1 ? "\n"
                : i % 6 == 0   ? ",\n"
                               : ", ");
-        n += s->used[i] < least && !out_of_reach((OpId)i);
+        n += s->used[i] < least_of((OpId)i, least) && !out_of_reach((OpId)i);
     }
     return n;
 }
