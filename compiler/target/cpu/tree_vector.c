@@ -268,13 +268,14 @@ static double vector_cost(const Cost *c, const Node *loop, int64_t extent, int w
 typedef struct Down {
     const Tree *t;
     Val lane;
-    int seq, work; /* loops down, instructions */
+    int seq, work; /* loops down, and the most instructions of one: what is around them runs once */
     bool plain;    /* lanes lie side by side, in f32, and nothing else is a loop */
 } Down;
 
 static void look_down(Down *d, const Node *in)
 {
     const Kernel *k = d->t->k;
+    int work = 0;
     for (const Node *n = in->first; n != NULL; n = n->next) {
         const KInst *i = &k->inst.at[n->v];
         if (n->loop) {
@@ -283,7 +284,7 @@ static void look_down(Down *d, const Node *in)
             look_down(d, n);
             continue;
         }
-        d->work++;
+        work++;
         if (i->op != KI_LOAD && i->op != KI_STORE)
             continue;
         const KAccess *a = &k->access.at[i->aux];
@@ -291,6 +292,8 @@ static void look_down(Down *d, const Node *in)
         d->plain = d->plain && i->dtype == F32 && k->buf.at[a->buf].mode != K_LOCAL &&
                    (c == 0 || c == 1) && !irregular(d->t, &a->at, d->lane);
     }
+    if (in->v != d->lane && work > d->work)
+        d->work = work;
 }
 
 /* Sums down columns of a matrix meet a page of memory in each line: they take more of the line, as
