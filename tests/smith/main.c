@@ -294,7 +294,8 @@ static int usage(void)
     fprintf(stderr,
             "gradc-smith: run [--seed N] [--count N] [--jobs N] [--demand] [--reduce]\n"
             "[--first] |\n"
-            "show SEED | export [--seed N] [--count N] | check SEED|FILE... | reduce SEED|FILE\n");
+            "show SEED | export [--seed N] [--count N] | check SEED|FILE... | reduce SEED|FILE |\n"
+            "work [--seed N] [--count N]\n");
     return 2;
 }
 
@@ -326,6 +327,8 @@ int main(int argc, char **argv)
     Run r = {.seed = 1, .count = 500, .jobs = 2};
     if (argc >= 2 && strcmp(argv[1], "run") == 0)
         return run_options(argc - 2, argv + 2, &r) ? run(&r) : usage();
+    if (argc >= 2 && strcmp(argv[1], "work") == 0)
+        return run_options(argc - 2, argv + 2, &r) ? work(r.seed, r.count) : usage();
     if (argc >= 2 && strcmp(argv[1], "export") == 0)
         return run_options(argc - 2, argv + 2, &r) ? export(&r) : usage();
     if (argc == 3 && strcmp(argv[1], "show") == 0) {

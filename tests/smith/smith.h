@@ -23,7 +23,8 @@
  *   gradc-smith show SEED          prints the model
  *   gradc-smith export [--seed N] [--count N]   models without draws, for jax_check.py
  *   gradc-smith check FILE...      checks models that somebody else has written
- *   gradc-smith reduce SEED|FILE   a smaller model that fails in the same way */
+ *   gradc-smith reduce SEED|FILE   a smaller model that fails in the same way
+ *   gradc-smith work [--seed N] [--count N]     what kernels compute, of models of work.c */
 #ifndef GRADC_SMITH_SMITH_H
 #define GRADC_SMITH_SMITH_H
 
@@ -89,6 +90,9 @@ void check_apart(const char *text, uint64_t seed, bool loud, Verdict *v);
 
 /* A smaller text that fails with the same fault. */
 const char *reduce(const char *text, uint64_t seed, Fault fault, Arena *a);
+
+/* work.c: gives the exit status. */
+int work(uint64_t seed, int count);
 
 /* splitmix64 */
 uint64_t random_bits(uint64_t *state);

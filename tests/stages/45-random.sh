@@ -1,5 +1,6 @@
 # Random valid models (tests/smith): RANDOM_MODELS of them (250), from SEED; before them
-# the reduced ones that gradc once got wrong, and keys that are transposed before a scan.
+# the reduced ones that gradc once got wrong, and keys that are transposed before a scan; WORK_MODELS
+# (400) of matrices, whose kernels compute no sum for each element of what reads it.
 . tests/stage.sh
 need_gradc
 
@@ -21,6 +22,7 @@ for model in "$@"; do
     check "$model" sh -c 'cat "$1.txt" && exit "$(cat "$1.status")"' sh "$said"
     rm -f "$said.txt" "$said.status"
 done
+run work build/gradc-smith work --seed "$((1000000 * ${SEED:-1}))" --count "${WORK_MODELS:-400}"
 demand=
 [ "$models" -ge 250 ] && demand=--demand
 run random build/gradc-smith run --seed "$((1000000 * ${SEED:-1}))" --count "$models" \
