@@ -28,6 +28,22 @@ class Ops:
                                      dimension_numbers=("NHWC", "HWIO", "NHWC"))
         return y + p[name + ".bias"] if name + ".bias" in p else y
 
+    tanh = staticmethod(jnp.tanh)
+    cumsum = staticmethod(lambda x: jnp.cumsum(x, 1))
+    concat = staticmethod(lambda xs: jnp.concatenate(xs, 3))
+    picture = staticmethod(lambda x, *shape: x.reshape(-1, *shape).transpose(0, 2, 3, 1))
+
+    @staticmethod
+    def conv_transpose(p, name, x):
+        """A padding of 1 of the convolution that it is the adjoint of is one of 4 - 1 - 1 here."""
+        y = lax.conv_transpose(x, p[name + ".weight"], (2, 2), [(2, 2)] * 2, transpose_kernel=True,
+                               dimension_numbers=("NHWC", "HWIO", "NHWC"))
+        return y + p[name + ".bias"]
+
+    @staticmethod
+    def avg_pool(x):
+        return lax.reduce_window(x, 0.0, lax.add, (1, 2, 2, 1), (1, 2, 2, 1), "VALID") / 4
+
     @staticmethod
     def max_pool(x):
         return lax.reduce_window(x, -jnp.inf, lax.max, (1, 2, 2, 1), (1, 2, 2, 1), "VALID")

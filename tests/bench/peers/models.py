@@ -119,6 +119,87 @@ def resnet8():
                  frozen=lambda name: ".running_" in name)
 
 
+# ---- nets that no goal is of --------------------------------------------------------------
+
+def vgg():
+    """The first stages of Simonyan & Zisserman (2015), for pictures of 32 x 32."""
+    stages = [("1", 3, 64), ("2", 64, 128), ("3", 128, 256)]
+
+    def loss(o, p, x, y):
+        for s, _, _ in stages:
+            for half in "ab":
+                x = o.relu(o.conv(p, half + s, x, padding=1))
+            x = o.max_pool(x)
+        x = o.relu(o.linear(p, "fc1", o.flatten(x)))
+        return o.cross_entropy(o.linear(p, "fc2", x), y), {}
+    params = linear("fc1", 256 * 16, 512, kind=(256, 4, 4)) + linear("fc2", 512, 10)
+    for s, i, k in stages:
+        params += conv("a" + s, i, k, 3) + conv("b" + s, k, k, 3)
+    return Model(params, pictures(16, 3, 32, 32), loss, sgd(0.01, 0.9))
+
+
+def densenet(growth=16, layers=6):
+    """Huang et al. (2017): each layer reads all that came before it in its block."""
+    def loss(o, p, x, y):
+        new = {}
+
+        def lead(name, x):
+            return o.relu(o.batch_norm(p, name, x, new))
+        x = o.conv(p, "stem", x, padding=1)
+        for i in range(2 * layers):
+            if i == layers:
+                x = o.avg_pool(o.conv(p, "narrow", lead("between", x)))
+            x = o.concat([x, o.conv(p, f"conv.{i}", lead(f"norm.{i}", x), padding=1)])
+        return o.cross_entropy(o.linear(p, "fc", o.pixel_mean(lead("last", x))), y), new
+    params, width = conv("stem", 3, 32, 3, False), 32
+    for i in range(2 * layers):
+        if i == layers:
+            params += norm("between", width, True) + conv("narrow", width, 64, 1, False)
+            width = 64
+        params += norm(f"norm.{i}", width, True) + conv(f"conv.{i}", width, growth, 3, False)
+        width += growth
+    params += norm("last", width, True) + linear("fc", width, 10)
+    return Model(params, pictures(32, 3, 32, 32), loss, sgd(0.1, 0.9),
+                 frozen=lambda name: ".running_" in name)
+
+
+def generator(batch=32, latent=64):
+    stages = [("up1", 256, 128), ("up2", 128, 64), ("up3", 64, 3)]
+
+    def loss(o, p, noise, want):
+        x = o.picture(o.relu(o.linear(p, "fc", noise)), 256, 4, 4)
+        for name, _, out in stages:
+            x = o.conv_transpose(p, name, x)
+            x = o.relu(x) if out != 3 else o.tanh(x)
+        return ((x - want) ** 2).mean(), {}
+    params = linear("fc", latent, 256 * 16)
+    for name, i, k in stages:
+        params += [(name + ".weight", (i, k, 4, 4), 0.05, "conv"), (name + ".bias", (k,), "zeros", "")]
+
+    def draw(rng):
+        return (rng.standard_normal((batch, latent), np.float32),
+                rng.standard_normal((batch, 3, 32, 32), np.float32))
+    return Model(params, draw, loss, adamw(2e-4, (0.5, 0.999)), inputs=("noise", "want"))
+
+
+def matrix(loss, n=2048):
+    """A matrix of inputs, and one of parameters."""
+    return Model([("g", (n, n), 0.1, "")], lambda rng: (rng.standard_normal((n, n), np.float32),), loss,
+                 sgd(0.001), inputs=("x",))
+
+
+def columns():
+    def loss(o, p, x):
+        h = x * p["g"]
+        off = h - h.mean(0)
+        return (off * (1 / ((off * off).mean(0) + 0.001) ** 0.5) * x).mean(), {}
+    return matrix(loss)
+
+
+def running():
+    return matrix(lambda o, p, x: (o.tanh(o.cumsum(x * p["g"])).mean(), {}))
+
+
 # ---- transformers -----------------------------------------------------------------------
 
 def gpt(batch, ctx, layers, heads, width, vocab, positions, rule, checkpoint=False):
@@ -232,6 +313,11 @@ MODELS = {
     "rnn-1000-ckpt": partial(rnn, 32),
     "attention-b4-t1024": partial(attention, 4, 1024),
     "attention-b1-t4096": partial(attention, 1, 4096),
+    "vgg": vgg,
+    "densenet": densenet,
+    "generator": generator,
+    "columns": columns,
+    "running": running,
 }
 
 # Timed steps where one takes seconds.

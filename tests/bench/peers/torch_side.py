@@ -19,6 +19,17 @@ class Ops:
     def conv(p, name, x, stride=1, padding=0, groups=1):
         return F.conv2d(x, p[name + ".weight"], p.get(name + ".bias"), stride, padding, 1, groups)
 
+    tanh = staticmethod(torch.tanh)
+    cumsum = staticmethod(lambda x: x.cumsum(1))
+    concat = staticmethod(lambda xs: torch.cat(xs, 1))
+    avg_pool = staticmethod(lambda x: F.avg_pool2d(x, 2))
+    picture = staticmethod(lambda x, *shape: x.view(-1, *shape))
+
+    @staticmethod
+    def conv_transpose(p, name, x):
+        """To pictures twice as large, by kernels of 4 x 4."""
+        return F.conv_transpose2d(x, p[name + ".weight"], p[name + ".bias"], 2, 1)
+
     @staticmethod
     def max_pool(x):
         return F.max_pool2d(x, 2)
