@@ -5,6 +5,7 @@
  *   cluster_store.c   which nodes are stored
  *   cluster_across.c  ... as what reductions read across their lines
  *   cluster_group.c   which of them share a kernel
+ *   cluster_rows.c    ... in which rows are computed
  *   cluster_order.c   in which order kernels run
  *   pitch.c           how far apart rows of what is stored are */
 #include "cluster_build.h"

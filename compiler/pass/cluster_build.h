@@ -53,6 +53,18 @@ static inline bool is_drawn(const Build *b, Ref r)
     return b->draws[r] && dtype_bytes(type_of(b->g, r)->dtype) == 1;
 }
 
+/* ---- cluster_rows.c: what a kernel of rows may read of itself ------------- */
+
+/* Made when it is first asked for. */
+const Trace *trace_of(Build *b, Ref r);
+/* Is q the element of its node in the row of r's loops: axis i at loop i? */
+bool is_row_read(const Build *b, const Trace *t, const Request *q);
+/* A reduction, or an index that is narrowed where it is found. */
+bool is_reduced(const Build *b, Ref r);
+/* What has the trace t reads the group's values row by row only, none of which is reduced again for
+ * each element. */
+bool reads_rows(Build *b, const Trace *t, const Group *gr);
+
 /* ---- cluster_store.c: which nodes have memory ---------------------------- */
 
 void count_reads(Build *b);
