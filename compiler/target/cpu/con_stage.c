@@ -14,7 +14,7 @@
 #include <stdlib.h>
 #include "con.h"
 
-enum { MAX_WIDTH = STAGE_STRIPS * 64 };
+enum { MAX_WIDTH = STAGE_STRIPS * 64, MOST_UNROLLED = 96 /* instructions */ };
 
 /* ---- rows ---------------------------------------------------------------------------- */
 
@@ -68,28 +68,49 @@ static void store_places(Con *c, const Stage *g, Lv value, Lv row, Lv x)
     }
 }
 
-/* Row `r`, for the block of other k whose indices are set; asks for the same row of the next block,
- * whose index is `next`. */
+/* A row of the other free indices `digit`, at place y of the next pair; `next`: the index of the
+ * block whose same row is asked for, or 0. */
+typedef struct Line {
+    Walk others;
+    Lv digit[K_MAX_DIMS], y, to;
+    Val next;
+} Line;
+
+/* The vector of places from x on. */
+static void stage_places(Con *c, Side *s, Line *l, Lv x)
+{
+    Ir *ir = c->ir;
+    const Stage *g = &s->stage;
+    walk_set(&l->others, &c->g, l->digit);
+    if (g->pairs == 2)
+        con_set_place(c, &g->y, l->y);
+    Lv live = g->x.n % c->p->vl == 0 ? NULL : LLVMBuildSub(ir->b, ir_int(ir, g->x.n), x, "");
+    gen_vector(&c->g, c->p->vl, g->x.s == 1 ? g->x.f : g->x.d, live);
+    con_set_place(c, &g->x, x);
+    if (l->next != 0) /* far from what is read now */
+        con_prefetch_section(c, s->from, s->to, l->next, 1);
+    store_places(c, g, con_value(c, s), l->to, x);
+    gen_scalar(&c->g);
+}
+
+/* Row `r`, for the block of other k whose indices are set. */
 static void stage_row(Con *c, Side *s, Lv r, Lv to, Val next)
 {
     Ir *ir = c->ir;
     const Stage *g = &s->stage;
-    Walk others = s->free;
-    others.n -= g->pairs;
-    Lv digit[K_MAX_DIMS], n = ir_int(ir, g->x.n);
+    Line l = {.others = s->free, .to = to, .next = next};
+    l.others.n -= g->pairs;
     Lv image = LLVMBuildUDiv(ir->b, r, ir_int(ir, g->y.n), "");
-    walk_decode(&others, ir, image, digit);
-    IrLoop x = ir_loop(ir, ir_int(ir, 0), n, c->p->vl, false);
-    walk_set(&others, &c->g, digit);
-    if (g->pairs == 2)
-        con_set_place(c, &g->y, LLVMBuildSub(ir->b, r, ir_mul(ir, image, g->y.n), ""));
-    Lv live = g->x.n % c->p->vl == 0 ? NULL : LLVMBuildSub(ir->b, n, x.i, "");
-    gen_vector(&c->g, c->p->vl, g->x.s == 1 ? g->x.f : g->x.d, live);
-    con_set_place(c, &g->x, x.i);
-    if (next != 0) /* far from what is read now */
-        con_prefetch_section(c, s->from, s->to, next, 1);
-    store_places(c, g, con_value(c, s), to, x.i);
-    gen_scalar(&c->g);
+    walk_decode(&l.others, ir, image, l.digit);
+    l.y = LLVMBuildSub(ir->b, r, ir_mul(ir, image, g->y.n), "");
+    int64_t vectors = (g->x.n + c->p->vl - 1) / c->p->vl;
+    if (vectors * (s->to - s->from) <= MOST_UNROLLED) { /* places are constants: so are masks */
+        for (int64_t v = 0; v < vectors; v++)
+            stage_places(c, s, &l, ir_int(ir, v * c->p->vl));
+        return;
+    }
+    IrLoop x = ir_loop(ir, ir_int(ir, 0), ir_int(ir, g->x.n), c->p->vl, false);
+    stage_places(c, s, &l, x.i);
     ir_loop_end(ir, &x);
 }
 
