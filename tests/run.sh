@@ -7,7 +7,8 @@
 # A stage is a script tests/stages/NN-name.sh, run from the root of the tree in
 # the order of its number. It sources tests/stage.sh, and the last line that it
 # prints is "passed=N failed=N skipped=N". A stage that fails, or takes longer
-# than STAGE_MINUTES, does not stop the others. Logs: build/log/NN-name.txt.
+# than STAGE_MINUTES, does not stop the others. Logs: build/log/NN-name.txt; how many seconds their
+# runners took: build/log/took.txt.
 set -u
 cd "$(dirname "$0")/.." || exit 3
 . tests/setup.sh
@@ -24,7 +25,7 @@ if [ -n "${CI:-}" ]; then
     say "machine: $(uname -srm), $(cores) cores"
 fi
 mkdir -p build/log
-rm -f build/log/[0-9]*.txt
+rm -f build/log/[0-9]*.txt build/log/took.txt
 
 passed=0 failed=0 skipped=0 broken=
 selected() {

@@ -7,10 +7,11 @@ mkdir -p build/log
 
 # run NAME COMMAND...: shows a runner's output and adds its last line.
 run() {
-    out=build/log/$1.out
+    out=build/log/$1.out run_name=$1 run_begin=$(date +%s)
     shift
     "$@" >"$out" 2>&1
     status=$?
+    took "$run_name" "$run_begin"
     grep -v '^passed=' "$out"
     before=$failed
     add "$(tail -n 1 "$out")"
@@ -19,13 +20,19 @@ run() {
     fi
 }
 
+# took NAME BEGIN: notes the seconds since then in build/log/took.txt.
+took() {
+    echo "$(($(date +%s) - $2)) $1" >>build/log/took.txt
+}
+
 # apart NAME COMMAND...: runs a runner and shows nothing; told NAME...: what `run` would have shown of
 # them. For chains of runners side by side.
 apart() {
-    apart_name=$1
+    apart_name=$1 apart_begin=$(date +%s)
     shift
     "$@" >"build/log/apart-$apart_name.txt" 2>&1
     echo $? >"build/log/apart-$apart_name.status"
+    took "$apart_name" "$apart_begin"
 }
 told() {
     for told_name in "$@"; do
@@ -67,8 +74,11 @@ unit_tests() {
     [ $# -gt 0 ] || fail "$where/gradc-tests has no suite"
     # shellcheck disable=SC2016  # expanded by the inner shell
     longest_first "$@" | xargs -P "$(cores)" -I {} sh -c '
+        . tests/stage.sh
+        begin=$(date +%s)
         "$1/gradc-tests" "$2" >"$1/unit-$2.txt" 2>&1
-        echo $? >"$1/unit-$2.status"' sh "$where" {}
+        echo $? >"$1/unit-$2.status"
+        took "$1: $2" "$begin"' sh "$where" {}
     for suite in "$@"; do
         out=$where/unit-$suite.txt
         grep -v -e '^passed=' -e '^ ' -e '^Running suite' -e '^100%' "$out"
