@@ -461,7 +461,7 @@ static void note_update(Build *b, Ref r)
 /* A reduction of l to few values, each of many elements. */
 static bool sums_much(const Build *b, Ref r, Ref l)
 {
-    enum { MANY = 4096, LARGE = 1 << 18 };
+    enum { MANY = 256, LARGE = 1 << 18 };
     int64_t from = type_elems(type_of(b->g, l)), to = type_elems(type_of(b->g, r));
     return optab[op_of(b->g, r)]->kind == OP_REDUCE && from >= LARGE && to > 1 && from / to >= MANY;
 }

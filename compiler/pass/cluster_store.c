@@ -240,12 +240,28 @@ static bool in_two(const Build *b, Ref r)
            !dtype_is_float(type_of(g, r)->dtype);
 }
 
+/* A sum over the batch of what are long sums within its members, as a batch norm has them: each
+ * member has its own, so that they can be made as soon as the member is there (target/cpu/chain.c),
+ * by any thread. */
+static bool sums_members(const Build *b, Ref r)
+{
+    enum { MANY = 1 << 18, LONG = 256, MEMBERS = 16 };
+    const Graph *g = b->g;
+    const Type *t = type_of(g, r), *all = type_of(g, b->reader[r]);
+    if (t->rank < 3 || all->rank != t->rank || t->dim[0] < MEMBERS || t->dim[t->rank - 1] != 1)
+        return false;
+    int64_t from = walked_elems(b, r), kept = type_elems(all);
+    return kept > 1 && type_elems(t) == t->dim[0] * kept && from >= MANY &&
+           from / type_elems(t) >= LONG;
+}
+
 /* A reduction that another one of the same op goes on with: one walk, one accumulator. */
 static bool walks_on(const Build *b, Ref r)
 {
     const Graph *g = b->g;
     return optab[op_of(g, r)]->kind == OP_REDUCE && b->reads[r] == 1 && b->reader[r] != NONE &&
-           op_of(g, b->reader[r]) == op_of(g, r) && !b->forced[r] && !in_two(b, r);
+           op_of(g, b->reader[r]) == op_of(g, r) && !b->forced[r] && !in_two(b, r) &&
+           !sums_members(b, r);
 }
 
 /* An index that is kept in fewer bytes, and read nowhere else. */
