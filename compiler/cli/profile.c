@@ -165,6 +165,7 @@ int profile_session(const Cli *c, Session *s, const ProfileRun *run, Profile *to
     if (st != GRADC_OK)
         return session_failed(s, "bench", st);
     make_rows(c->cx, program, &r, count);
+    to->n_chains = s->out.object.n_chains;
     to->in_order = takes_turns(e->call, e->n_calls, run->threads);
     return EXIT_OK;
 }

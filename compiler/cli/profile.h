@@ -41,6 +41,7 @@ typedef struct Profile {
     VEC(ProfileRow) row;  /* the longest first */
     VEC(Event) event;     /* of the last call */
     bool has_all;         /* events of it */
+    int32_t n_chains;     /* of kernels that follow one another slab by slab there (cpu/chain.h) */
     bool in_order;        /* turns of loops, that are on a lane each where nobody looks */
 } Profile;
 

@@ -122,6 +122,11 @@ void profile_text(const Profile *p, Text *to)
              "%10.1f %5s   the quickest call of the entry, as of each step; %.1f us if every step "
              "were at its roof\n",
              p->ns / 1e3, "", best / 1e3);
+    if (p->n_chains > 0)
+        text_add(to,
+                 "kernels ran one after another, to be timed; else those of %d chain%s in the "
+                 "entries do so slab by slab, while caches have what one hands on to the next\n",
+                 p->n_chains, p->n_chains == 1 ? "" : "s");
     if (p->in_order)
         text_add(to,
                  "turns of loops ran one after another, to be timed; else each lane takes whole "

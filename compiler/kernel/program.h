@@ -169,6 +169,8 @@ typedef struct Caps {
     bool joins_again;    /* what is computed again may join the contraction whose result it meets */
     int64_t tells_from;  /* of so many bytes of results a contraction tells whether all of them are
                           * as they should be: KContract.all; 0: never */
+    int64_t chains_from; /* of so many bytes that one kernel hands on to the next one both may run
+                          * slab by slab, where memory allows it: plan_part_small(); 0: never */
     int64_t few_results; /* fewer of a reduction leave the machine idle: one of several axes is then
                           * several kernels, where that changes no bit; 0: never */
     int64_t (*lane_scratch)(const void *options, const Kernel *k); /* bytes of one lane */

@@ -300,11 +300,21 @@ Plan *lower_plan_of(const Lowered *l)
     return l->level->plan;
 }
 
+static bool hands_on_much(const Plan *p, int64_t least)
+{
+    bool much = false;
+    for (int32_t r = 0; r < p->n_ranges; r++)
+        much |= p->value[p->range[r].value].bytes >= least;
+    return much && least > 0 && p->store_bytes == 0;
+}
+
 void lower_calls(Lowered *lowered)
 {
     Lowering *lo = &lowered->lo;
     Level *l = lowered->level;
     Program *p = lo->p;
+    if (hands_on_much(l->plan, lo->caps->chains_from))
+        plan_part_small(l->plan);
     check_plan(lo, l->plan);
     level_place_values(lo, l, 0);
     level_place_sources(lo, l);

@@ -195,6 +195,10 @@ void plan_place(Plan *p);
  * offloaded. */
 void plan_turns(Plan *p);
 
+/* Moves small values, and what steps have alone, to where nothing lies for some steps more, as far
+ * as there is room below p->peak.   requires: offsets; all of one level, nothing offloaded. */
+void plan_part_small(Plan *p);
+
 /* Bytes that are live at each step, workspace, lanes and base too; in `a`. */
 int64_t *plan_live(const Plan *p, Arena *a);
 void plan_find_peak(Plan *p); /* live_peak and peak_step */

@@ -34,6 +34,8 @@ typedef struct TargetOptions {
     int32_t panel_width; /* columns; 0: what a tile has */
     int64_t set_bytes;   /* Caps.set_bytes; 0: of the target */
     int64_t tells_from;  /* Caps.tells_from; 0: of the target */
+    int64_t chains_from; /* bytes that a kernel hands on to the next one slab by slab (cpu/chain.h);
+                            0: what half of a core's cache does not hold */
     const char *header_extra; /* C text put before the header's last line, or NULL */
 } TargetOptions;
 
@@ -64,6 +66,8 @@ typedef struct ObjectFile {
     const char *cpu;                 /* "cpu:znver3" */
     int64_t device_bytes;            /* of the target cuda: allocated on the device */
     int32_t n_kernels;               /* kernel functions in the object */
+    int32_t n_chains;                /* of calls in its entries, cpu/chain.h; with laps: that there
+                                        would be without */
     int32_t n_parts, n_cached;       /* compiled by themselves; of these, from the cache */
 } ObjectFile;
 

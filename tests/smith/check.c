@@ -467,6 +467,7 @@ static bool compiled(Bench *b, const char *text, BudgetAsked budget, Form form, 
     o.target.panel_width = width[b->seed % 4];
     o.target.set_bytes = b->seed % 4 == 0 ? 4 : 0; /* half of those with row chunks */
     o.target.tells_from = b->seed % 4 != 3;
+    o.target.chains_from = b->seed % 4 != 2;
     bool ok = compile(&b->cx, source, &o, &b->out) && b->cx.n_errors == 0;
     if (ok)
         b->loaded = cpu_load(&b->cx, &b->out.object, b->out.program->name);
@@ -637,6 +638,7 @@ void check_model(const char *text, uint64_t seed, bool loud, Verdict *v)
     if (seed % 8 == 1 || seed % 8 == 2) /* one of each two in chunks */
         run_light(b, text);
     v->panels += has_panels(b->m);
+    v->chains += b->out.object.n_chains > 0;
     v->chunked += b->chunk_from > 0 && lean_scans(b->out.graph[ENTRY_GRAD]) > 0;
     if (v->fault == FAULT_NONE)
         run_forms(b, text);

@@ -13,7 +13,7 @@
 
 typedef struct Sum {
     int32_t models, failed, scans, quotients, redrawn, failed_steps, budgets, again, offloaded, cut,
-        kept, slices, light, chunked, panels, ties;
+        kept, slices, light, chunked, panels, chains, ties;
     int64_t used[N_OPS];
     int32_t in_models[N_OPS];
     int32_t primal[100000];
@@ -51,6 +51,7 @@ static void add(Sum *s, const Verdict *v)
     s->light += v->light;
     s->chunked += v->chunked;
     s->panels += v->panels;
+    s->chains += v->chains;
     s->ties += v->ties > 0;
     s->again += v->again;
     for (int i = 0; i < N_OPS; i++) {
@@ -78,6 +79,7 @@ static void join(Sum *to, const Sum *from)
     to->light += from->light;
     to->chunked += from->chunked;
     to->panels += from->panels;
+    to->chains += from->chains;
     to->ties += from->ties;
     to->again += from->again;
     for (int i = 0; i < N_OPS; i++) {
@@ -177,10 +179,10 @@ static int demands(Sum *s, const Run *r)
     printf("%d models within a budget, %d steps that run again there, %d of the models offload;\n"
            "%d with scans cut into runs, %d with the last of their steps kept,\n"
            "%d with wide values in slices, %d with elementwise values computed again, %d in row "
-           "chunks, %d with parameters in panels;\n"
+           "chunks, %d with parameters in panels, %d with kernels in chains;\n"
            "%d models whose step is off its definition by roundings alone;\n",
            s->budgets, s->again, s->offloaded, s->cut, s->kept, s->slices, s->light, s->chunked,
-           s->panels, s->ties);
+           s->panels, s->chains, s->ties);
     printf("%d models, median of %d ops, scan in %d; %d quotients, %d redrawn; NaN met in %d;\n"
            "worst error of forward mode %.2e of what is allowed, of quotients %.2e\n",
            s->models, median, s->scans, s->quotients, s->redrawn, s->failed_steps, s->worst_forward,

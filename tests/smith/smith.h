@@ -72,6 +72,7 @@ typedef struct Verdict {
     int32_t light;          /* with elementwise values that are computed again */
     int32_t chunked;        /* that are in row chunks from the start */
     int32_t panels;         /* with parameters in panels */
+    int32_t chains;         /* with kernels in chains */
     int32_t
         ties; /* steps that are off their definition where an argmax, or all, is up to rounding */
     double worst_forward, worst_quotient;

@@ -3,8 +3,9 @@
  * in the body of a scan, are code: addresses, then the kernel. */
 #include <assert.h>
 #include <stddef.h>
+#include <stdlib.h>
 #include <string.h>
-#include "model.h"
+#include "chain.h"
 
 enum { LONG_RUN = 8 };
 
@@ -14,6 +15,11 @@ typedef struct Turns {
     Lv fn;
 } Turns;
 
+typedef struct MadeChain {
+    Chain of;
+    Lv fn;
+} MadeChain;
+
 typedef struct Calls {
     Model *m;
     Lv g, places, bufs;
@@ -22,6 +28,7 @@ typedef struct Calls {
     Lv lap;                   /* the Lap, or NULL */
     int32_t steps;            /* made so far */
     VEC(Turns) turns;
+    VEC(MadeChain) chains;
     Lv scratch, lane; /* where whole turns are run: the lane's, and its number; else NULL */
     VEC(Lv) step, at, strides, constants; /* rows of the run being made */
 } Calls;
@@ -85,29 +92,13 @@ static void emit_lap(Calls *c, int64_t step)
     ir_end_if(ir, &set);
 }
 
-/* Of a call, from the start of the block, and bytes of one lane. */
-static int64_t scratch_of(const Model *m, const Call *call)
-{
-    return call->scratch > 0 ? call->scratch : m->p->lanes_offset;
-}
-
-static int64_t lane_bytes_of(const Model *m, const Call *call)
-{
-    return call->scratch > 0 ? call->lane_bytes : m->p->lane_bytes;
-}
-
-static int64_t lanes_of(const Model *m, const Call *call)
-{
-    return call->scratch > 0 ? call->lanes : m->p->threads_max;
-}
-
 static bool has_scratch(const Calls *c, const Call *call)
 {
     const KernelFn *k = &c->m->kernel[call->kernel];
-    int64_t lanes = lanes_of(c->m, call), threads = c->m->p->threads_max;
+    int64_t lanes = model_lanes(c->m, call), threads = c->m->p->threads_max;
     bool alone = k->chunks <= 1 && c->scratch == NULL; /* with that of all lanes */
     bool fits = alone || c->scratch != NULL || k->chunks <= lanes || threads <= lanes;
-    return fits && k->scratch <= lane_bytes_of(c->m, call) * (alone ? lanes : 1);
+    return fits && k->scratch <= model_lane_bytes(c->m, call) * (alone ? lanes : 1);
 }
 
 /* The operand that is true before the kernel runs (KContract.all; a contraction has no LOCAL
@@ -134,7 +125,7 @@ static void emit_kernel(Calls *c, const Call *call)
     if (k->n_units <= 0)
         return;
     assert(has_scratch(c, call));
-    Lv scratch = c->scratch != NULL ? c->scratch : ir_off(ir, c->g, scratch_of(m, call));
+    Lv scratch = c->scratch != NULL ? c->scratch : ir_off(ir, c->g, model_scratch(m, call));
     if (k->chunks > 1 && c->scratch == NULL) {
         Lv arg[] = {c->g,
                     k->fn,
@@ -143,8 +134,8 @@ static void emit_kernel(Calls *c, const Call *call)
                     ir_int(ir, k->chunks),
                     ir_int(ir, pieces_each(m, call)),
                     scratch,
-                    ir_int(ir, lane_bytes_of(m, call)),
-                    ir_int(ir, lanes_of(m, call))};
+                    ir_int(ir, model_lane_bytes(m, call)),
+                    ir_int(ir, model_lanes(m, call))};
         ir_call(ir, support_fn(ir, "gradc.share"), arg, 9);
         return;
     }
@@ -309,31 +300,72 @@ static void add_operand(Calls *c, const Operand *o)
     vec_push(c->m->arena, &c->at, made);
 }
 
+/* fn, which does the work of `fn_of` operands of calls that follow; scratch is where `of` has it.
+ */
+static void add_step(Calls *c, const KernelFn *fn, int64_t pieces, int32_t n_ops, const Call *of,
+                     int all)
+{
+    Model *m = c->m;
+    Ir *ir = &m->ir;
+    assert(n_ops <= UINT16_MAX && fn->chunks <= INT32_MAX && model_lanes(m, of) <= INT32_MAX);
+    Lv step[] = {fn->fn,
+                 ir_int(ir, fn->n_units),
+                 ir_int32(ir, fn->chunks),
+                 LLVMConstInt(ir->i16, (unsigned)pieces, 0),
+                 LLVMConstInt(ir->i16, (unsigned)n_ops, 0),
+                 ir_int(ir, model_scratch(m, of)),
+                 ir_int(ir, model_lane_bytes(m, of)),
+                 ir_int32(ir, model_lanes(m, of)),
+                 ir_int32(ir, all)};
+    Lv made = row(c, step, 9);
+    vec_push(m->arena, &c->step, made);
+}
+
+static void add_kernel(Calls *c, const Call *call)
+{
+    const KernelFn *fn = &c->m->kernel[call->kernel];
+    int all = operand_of_all(c->m, call);
+    if (fn->n_units <= 0 && all < 0)
+        return;
+    assert(has_scratch(c, call));
+    add_step(c, fn, pieces_each(c->m, call), call->n_ops, call, all);
+    for (int i = 0; i < call->n_ops; i++)
+        add_operand(c, &call->op[i]);
+}
+
+static void add_chain(Calls *c, const MadeChain *x)
+{
+    KernelFn fn = {.fn = x->fn, .n_units = x->of.n_units, .chunks = x->of.chunks};
+    add_step(c, &fn, 1, x->of.n_ops, x->of.scratch, -1);
+    for (int i = 0; i < x->of.n; i++)
+        for (int j = 0; j < x->of.call[i]->n_ops; j++)
+            add_operand(c, &x->of.call[i]->op[j]);
+}
+
+/* The chain that the call is in, and whether it is its first; NULL: it is in none. */
+static const MadeChain *chain_of(const Calls *c, const Call *call, bool *first)
+{
+    for (int32_t i = 0; i < c->chains.n; i++)
+        for (int j = 0; j < c->chains.at[i].of.n; j++)
+            if (c->chains.at[i].of.call[j] == call) {
+                *first = j == 0;
+                return &c->chains.at[i];
+            }
+    return NULL;
+}
+
 static void emit_run(Calls *c, const Call *call, int32_t n)
 {
     Model *m = c->m;
     Ir *ir = &m->ir;
     c->step.n = c->at.n = c->strides.n = c->constants.n = 0;
     for (const Call *k = call; k < call + n; k++) {
-        const KernelFn *fn = &m->kernel[k->kernel];
-        int all = operand_of_all(m, k);
-        if (fn->n_units <= 0 && all < 0)
-            continue;
-        assert(k->n_ops <= UINT16_MAX && fn->chunks <= INT32_MAX && lanes_of(m, k) <= INT32_MAX);
-        assert(has_scratch(c, k));
-        Lv step[] = {fn->fn,
-                     ir_int(ir, fn->n_units),
-                     ir_int32(ir, fn->chunks),
-                     LLVMConstInt(ir->i16, (unsigned)pieces_each(m, k), 0),
-                     LLVMConstInt(ir->i16, (unsigned)k->n_ops, 0),
-                     ir_int(ir, scratch_of(m, k)),
-                     ir_int(ir, lane_bytes_of(m, k)),
-                     ir_int32(ir, lanes_of(m, k)),
-                     ir_int32(ir, all)};
-        Lv made = row(c, step, 9);
-        vec_push(m->arena, &c->step, made);
-        for (int i = 0; i < k->n_ops; i++)
-            add_operand(c, &k->op[i]);
+        bool first = false;
+        const MadeChain *chain = chain_of(c, k, &first);
+        if (chain == NULL)
+            add_kernel(c, k);
+        else if (first)
+            add_chain(c, chain);
     }
     lines_at(m->lines, call->origin);
     Lv arg[] = {c->g,
@@ -368,6 +400,54 @@ static void emit_list(Calls *c, const Call *call, int32_t n, int depth)
             emit_call(c, &call[i++], depth);
         }
     }
+}
+
+/* ---- chains ----------------------------------------------------------------------------- */
+
+/* Where laps are asked for there are none, but they count. */
+static void make_chain(Calls *c, const Entry *e, const Chain *chain)
+{
+    Model *m = c->m;
+    m->out->n_chains++;
+    if (c->lap != NULL)
+        return;
+    Ir *ir = &m->ir;
+    const Lt arg[] = {ir->ptr, ir->ptr, ir->i64, ir->i64};
+    const char *name = arena_printf(m->arena, "%s.%s.chain%d", m->name, e->name, c->chains.n);
+    Lv fn = ir_function(ir, name, ir->none, arg, 4);
+    lines_function(m->lines, fn, name, chain->call[0]->origin);
+    lines_at(m->lines, chain->call[0]->origin);
+    chain_emit(m, ir, chain, fn);
+    MadeChain made = {*chain, fn};
+    vec_push(m->arena, &c->chains, made);
+}
+
+/* Of all long runs of kernels. */
+static void make_chains(Calls *c, const Entry *e, const Call *call, int32_t n)
+{
+    for (int32_t i = 0; i < n;) {
+        int32_t length = run_length(call + i, n - i);
+        if (length == 0 && (call[i].kind == CALL_LOOP || call[i].kind == CALL_GUARD))
+            make_chains(c, e, call[i].body, call[i].n_body);
+        bool *taken = NEW_ARRAY(c->m->arena, bool, length);
+        for (int32_t j = 0; j < length && length >= LONG_RUN; j++) {
+            Chain chain;
+            if (taken[j] || !chain_find(c->m, call + i + j, length - j, taken + j, &chain))
+                continue;
+            for (int x = 0; x < chain.n; x++)
+                taken[chain.call[x] - (call + i)] = true;
+            make_chain(c, e, &chain);
+        }
+        i += length > 0 ? length : 1;
+    }
+}
+
+static int widest_chain(const Calls *c)
+{
+    int most = 0;
+    for (int32_t i = 0; i < c->chains.n; i++)
+        most = c->chains.at[i].of.n_ops > most ? c->chains.at[i].of.n_ops : most;
+    return most;
 }
 
 static int widest(const Call *call, int32_t n)
@@ -425,8 +505,8 @@ static Lv make_turns(const Calls *of, const Entry *e, const Call *loop, int dept
     c.places = ir_load(ir, ir->ptr, ir_off(ir, frame, FRAME_PLACES), 8);
     c.scratch = LLVMGetParam(fn, 1);
     Lv at = LLVMBuildPtrToInt(ir->b, c.scratch, ir->i64, "");
-    Lv lanes = LLVMBuildPtrToInt(ir->b, ir_off(ir, c.g, scratch_of(m, loop)), ir->i64, "");
-    Lv bytes = ir_int(ir, lane_bytes_of(m, loop));
+    Lv lanes = LLVMBuildPtrToInt(ir->b, ir_off(ir, c.g, model_scratch(m, loop)), ir->i64, "");
+    Lv bytes = ir_int(ir, model_lane_bytes(m, loop));
     c.lane = LLVMBuildUDiv(ir->b, LLVMBuildSub(ir->b, at, lanes, ""), bytes, "");
     open_frame(&c, widest(loop->body, loop->n_body));
     for (int d = 0; d < depth; d++)
@@ -473,8 +553,9 @@ static void emit_turns(Calls *c, const Call *loop, Lv turns, int depth)
     ir_store(ir, c->places, ir_off(ir, frame, FRAME_PLACES), 8);
     for (int d = 0; d < depth; d++)
         ir_store(ir, c->index[d], ir_off(ir, frame, FRAME_INDEX + 8 * d), 8);
-    Lv scratch = ir_off(ir, c->g, scratch_of(c->m, loop));
-    Lv bytes = ir_int(ir, lane_bytes_of(c->m, loop)), lanes = ir_int(ir, lanes_of(c->m, loop));
+    Lv scratch = ir_off(ir, c->g, model_scratch(c->m, loop));
+    Lv bytes = ir_int(ir, model_lane_bytes(c->m, loop)),
+       lanes = ir_int(ir, model_lanes(c->m, loop));
     Lv arg[] = {c->g, turns, frame, n, n, one, scratch, bytes, lanes};
     ir_call(ir, support_fn(ir, "gradc.share"), arg, 9);
     ir_else(ir, &s);
@@ -488,13 +569,15 @@ static Lv make_calls(Model *m, const Entry *e)
     Calls c = {.m = m, .lap = m->o->laps ? lap_of(m) : NULL};
     if (c.lap == NULL)
         make_all_turns(&c, e, e->call, e->n_calls, 0);
+    make_chains(&c, e, e->call, e->n_calls);
     const Lt arg[] = {ir->ptr, ir->ptr};
     const char *name = arena_printf(m->arena, "%s.%s.calls", m->name, e->name);
     Lv fn = ir_function(ir, name, ir->none, arg, 2);
     lines_function(m->lines, fn, name, e->n_calls > 0 ? e->call[0].origin : NULL);
     c.g = LLVMGetParam(fn, 0);
     c.places = LLVMGetParam(fn, 1);
-    open_frame(&c, widest(e->call, e->n_calls));
+    int width = widest(e->call, e->n_calls), chain = widest_chain(&c);
+    open_frame(&c, width > chain ? width : chain);
     emit_lap(&c, -1);
     emit_list(&c, e->call, e->n_calls, 0);
     LLVMBuildRetVoid(ir->b);

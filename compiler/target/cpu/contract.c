@@ -560,6 +560,49 @@ static KernelFn plan_of(const ConPlan *p)
                       .cycles = p->cycles};
 }
 
+static Val slowest(const Kernel *k, KRole role)
+{
+    for (int d = 0; d < k->con.n[role]; d++)
+        if (k->inst.at[k->con.dim[role][d]].imm.i > 1)
+            return k->con.dim[role][d];
+    return 0;
+}
+
+static double pack_again(const Side *s, int64_t elems)
+{
+    return s->in_place ? 0 : (double)elems * s->pack_cycles;
+}
+
+/* Units of one batch after the other, or the panels that lanes share. */
+static Slabs *slabs_of_plan(const ConPlan *p, Arena *arena)
+{
+    const Kernel *k = p->k;
+    KRole rows = p->swap ? K_N : K_M, cols = p->swap ? K_M : K_N;
+    Val v = slowest(k, p->n_batch > 1 ? K_B : p->split_cols ? cols : rows);
+    if (p->lanes != NULL || p->n_units == 0 || v == 0 || k->limit.is || k->con.all != 0)
+        return NULL;
+    int64_t extent = k->inst.at[v].imm.i, units = p->n_units / extent, each = 1;
+    double again = 0;
+    if (p->n_batch == 1 && p->split_cols) {
+        units = p->n_cols / extent;
+        each = p->nr;
+        again = p->window.is ? 0 : pack_again(&p->rows, p->n_rows * p->n_k);
+        if (p->n_cols % extent != 0)
+            return NULL;
+    } else if (p->n_batch == 1) {
+        again = pack_again(&p->cols, p->n_cols * p->n_k);
+        if (!p->window.is) {
+            units = p->n_rows / extent;
+            each = p->height;
+        }
+        if (p->window.is ? p->n_rows / extent % p->window.segment != 0 : p->taller > 0)
+            return NULL;
+    }
+    Slabs *s = slabs_of(k, v, units, each, arena);
+    s->again = again;
+    return s;
+}
+
 KernelFn plan_contraction(const Machine *m, const Kernel *k, Arena *arena)
 {
     ConPlan p;
@@ -574,6 +617,7 @@ KernelFn emit_contraction(Ir *ir, const Kernel *k, const char *name, Arena *aren
     Con c = {.ir = ir, .p = p, .arena = arena};
     gen_init(&c.g, ir, p->k, arena);
     KernelFn out = plan_of(p);
+    out.slabs = slabs_of_plan(p, arena);
     out.fn = emit_kernel_begin(ir, p->k, name, c.g.buf);
     c.scratch = LLVMGetParam(out.fn, 1);
     gen_limit(&c.g);

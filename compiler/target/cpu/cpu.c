@@ -2,6 +2,7 @@
 #include <assert.h>
 #include <string.h>
 #include "../../../runtime/abi.h"
+#include "chain.h"
 #include "join.h"
 #include "model.h"
 #include "units.h"
@@ -67,6 +68,7 @@ static const Caps *cpu_caps(Ctx *cx, const TargetOptions *o, Arena *arena)
                 .joins_again = true,
                 .set_bytes = o->set_bytes > 0 ? o->set_bytes : SET_BYTES,
                 .epilogue_insts = 64,
+                .chains_from = chain_least(m, o),
                 .tells_from = o->tells_from > 0 ? o->tells_from : TELLS_FROM,
                 .lane_scratch = lane_scratch,
                 .turn_scratch = turn_scratch,

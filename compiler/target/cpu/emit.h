@@ -9,13 +9,15 @@
 #define GRADC_TARGET_CPU_EMIT_H
 
 #include "ir.h"
+#include "slabs.h"
 
 typedef struct KernelFn {
     Lv fn;
     int64_t n_units;
-    int64_t chunks;  /* pieces worth sharing out; 1: it runs alone */
-    int64_t scratch; /* bytes */
-    double cycles;   /* as predicted, on one lane */
+    int64_t chunks;     /* pieces worth sharing out; 1: it runs alone */
+    int64_t scratch;    /* bytes */
+    double cycles;      /* as predicted, on one lane */
+    const Slabs *slabs; /* of a kernel that has been emitted; NULL: there are none */
 } KernelFn;
 
 /* k is expanded. `name` is the symbol. */

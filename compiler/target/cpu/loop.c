@@ -396,6 +396,19 @@ static KernelFn plan_of(const Tree *t)
     return f;
 }
 
+static Slabs *slabs_of_tree(const Tree *t, Arena *arena)
+{
+    if (t->n_chain == 0 || t->n_units == 0 || t->k->limit.is)
+        return NULL;
+    Val v = t->chain[0]->v;
+    int64_t units = t->n_units / tree_units_of(t, 0), each = t->across == 0 ? t->rows : 1;
+    if (t->n_chain == 1 && tree_chain_vector(t) != NULL) {
+        units = 1;
+        each = t->block;
+    }
+    return slabs_of(t->k, v, units, each, arena);
+}
+
 KernelFn plan_loop_kernel(const Machine *m, const Kernel *k, Arena *arena)
 {
     return plan_of(tree_build(k, m, arena));
@@ -438,6 +451,7 @@ KernelFn emit_loop_kernel(Ir *ir, const Kernel *k, const char *name, Arena *aren
     Tree *t = e.t;
     gen_init(&e.g, ir, t->k, arena);
     KernelFn out = plan_of(t);
+    out.slabs = slabs_of_tree(t, arena);
     out.fn = emit_kernel_begin(ir, k, name, e.g.buf);
     place_locals(&e, LLVMGetParam(out.fn, 1), arena);
     place_tiles(&e, arena);

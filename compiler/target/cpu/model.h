@@ -24,6 +24,20 @@ typedef struct Model {
     struct Lines *lines;
 } Model;
 
+/* Scratch of a call's lanes: from the start of the block, so many lanes, of so many bytes each. */
+static inline int64_t model_scratch(const Model *m, const Call *call)
+{
+    return call->scratch > 0 ? call->scratch : m->p->lanes_offset;
+}
+static inline int64_t model_lanes(const Model *m, const Call *call)
+{
+    return call->scratch > 0 ? call->lanes : m->p->threads_max;
+}
+static inline int64_t model_lane_bytes(const Model *m, const Call *call)
+{
+    return call->scratch > 0 ? call->lane_bytes : m->p->lane_bytes;
+}
+
 /* grain.c: which of its kernels are shared out, once all are known. */
 void model_grain(Model *m);
 /* calls.c: what an entry runs, as  void (ptr g, ptr places)  functions. */

@@ -1,0 +1,73 @@
+#!/bin/sh
+# Chains (compiler/target/cpu/chain.h): a convolution network whose values no cache holds has some,
+# in each of its entries, and takes no more memory for them; bits are the same with one lane and with
+# several, and those of a processor with other tiles and other chains. A small one has none.
+#
+#   sh tests/run/chain.sh GRADC
+set -u
+gradc=${1:-build/gradc}
+# shellcheck source=tests/tally.sh
+. "$(dirname "$0")/../tally.sh"
+make_scratch
+
+cat >"$scratch/net.model" <<'E1'
+use nn
+model net(batch = 32, width = 16) {
+    input x : f32[batch, 4, 32, 32]
+    input y : i32[batch] in 0..10
+    h = nn.conv2d(x, width, kernel = 3, padding = 1, bias = false) as first
+    h = relu(nn.batch_norm(h) as norm)
+    for i in 0..2 {
+        z = nn.conv2d(h, width, kernel = 3, padding = 1, bias = false) as conv[i]
+        h = h + relu(nn.batch_norm(z) as bn[i])
+    }
+    loss mean(nn.cross_entropy(nn.linear(nn.global_avg_pool(h), 10) as fc, y))
+}
+train net {
+    optimizer sgd(lr = 0.1)
+}
+E1
+
+# chains CPU ENTRY OPTION...: how many the entry has.
+chains() {
+    cpu=$1 of=$2
+    shift 2
+    "$gradc" build -q "$scratch/net.model" --verify --cpu "$cpu" -o "$scratch/m.o" "$@" || return 1
+    nm "$scratch/m.o" | grep -c "net\.$of\.chain"
+}
+
+# grads NAME OPTION...: writes loss and gradients to scratch/NAME.
+grads() {
+    to=$scratch/$1
+    shift
+    "$gradc" run -q "$scratch/net.model" "$@" --grads-out "$to" >"$to.txt" 2>&1 ||
+        { cat "$to.txt" && return 1; }
+}
+
+if [ "$(uname -m)" = x86_64 ]; then
+    for cpu in x86-64-v3 sapphirerapids; do
+        for entry in eval grad step; do
+            n=$(chains "$cpu" "$entry")
+            least=2
+            [ "$cpu" = sapphirerapids ] && least=4
+            [ "$entry" = eval ] && least=0
+            verdict $((n < least)) "$cpu: $entry has $n chains"
+        done
+        n=$(chains "$cpu" step -D batch=4)
+        verdict "$n" "$cpu: a small step has $n chains"
+    done
+fi
+
+grads one --threads 1
+verdict $? "one lane"
+for lanes in 2 3 8; do
+    grads "lanes$lanes" --threads "$lanes" && cmp "$scratch/one" "$scratch/lanes$lanes"
+    verdict $? "$lanes lanes: other bits"
+done
+if grep -q -w avx512f /proc/cpuinfo 2>/dev/null; then
+    grads narrow --threads 2 --cpu x86-64-v3 && cmp "$scratch/one" "$scratch/narrow"
+    verdict $? "x86-64-v3: other bits"
+else
+    skip "other tiles: this processor has no AVX-512"
+fi
+total
