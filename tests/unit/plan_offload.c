@@ -7,6 +7,7 @@
 #include "plan/offload.h"
 #include "plan/place.h"
 #include "plan/within.h"
+#include "support/few.h"
 #include "unit/plan_make.h"
 
 static Arena arena;
@@ -314,7 +315,7 @@ START_TEST(transfers_are_placed)
 {
     int64_t before = 0, after = 0, tight = 0;
     int gone = 0;
-    for (uint64_t seed = 1; seed <= 120; seed++) {
+    for (uint64_t seed = 1; seed <= few_of(120, 4); seed++) {
         Arena a = {0};
         CostModel slow = cost_time;
         slow.store = seed % 3 == 0 ? 0.01 : seed % 3 == 1 ? 1 : 100;
@@ -345,7 +346,7 @@ START_TEST(transfers_are_placed)
     }
     printf("offloaded: %d plans of %lld bytes; %lld where transfers are hidden, at least %lld\n",
            gone, (long long)before, (long long)after, (long long)tight);
-    ck_assert_int_gt(gone, 90);
+    ck_assert_int_gt(gone, (int)few_of(90, 4));
     ck_assert_int_lt(after, before - before / 10);
 }
 END_TEST
@@ -384,7 +385,7 @@ END_TEST
 START_TEST(a_budget_may_offload)
 {
     int found = 0, cheaper = 0, lower = 0;
-    for (uint64_t seed = 1; seed <= 40; seed++) {
+    for (uint64_t seed = 1; seed <= few_of(40, 4); seed++) {
         int64_t least[2], cost[2] = {0, 0}, budget = 0;
         bool fits[2];
         for (int may = 1; may >= 0; may--) {
@@ -424,8 +425,8 @@ START_TEST(a_budget_may_offload)
     }
     printf("budgets that may offload: %d met, %d cheaper, %d with a smaller least\n", found,
            cheaper, lower);
-    ck_assert_int_gt(found, 30);
-    ck_assert_int_gt(cheaper + lower, 20);
+    ck_assert_int_gt(found, (int)few_of(30, 4));
+    ck_assert_int_gt(cheaper + lower, (int)few_of(20, 4));
 }
 END_TEST
 

@@ -7,6 +7,7 @@
 #include <time.h>
 
 #include "plan/place.h"
+#include "support/few.h"
 #include "unit/plan_nets.h"
 
 static double seconds(void)
@@ -240,7 +241,7 @@ static Box random_box(Make *m, int steps)
 START_TEST(small_plans_are_placed_as_low_as_can_be)
 {
     int above = 0, count = 0;
-    for (uint64_t seed = 1; seed <= 1000; seed++) {
+    for (uint64_t seed = 1; seed <= few_of(1000, 5); seed++) {
         Arena a = {0};
         Make m = {.arena = &a, .seed = seed};
         Box box[9];
@@ -261,7 +262,7 @@ START_TEST(small_plans_are_placed_as_low_as_can_be)
     }
     printf("plan: %d small plans as low as all packings, %d of them above the bound\n", count,
            above);
-    ck_assert_int_gt(above, 0);
+    ck_assert(above > 0 || count < 1000);
 }
 END_TEST
 

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "plan/within.h"
+#include "support/few.h"
 #include "unit/plan_make.h"
 
 /* A chain forward and back, as in a net: each step back reads what one step forward has
@@ -93,7 +94,7 @@ static int64_t price_within(Arena *a, uint64_t seed, int32_t n, int64_t budget)
 START_TEST(budgets_are_met_or_refused)
 {
     int saved = 0;
-    for (uint64_t seed = 1; seed <= 60; seed++) {
+    for (uint64_t seed = 1; seed <= few_of(60, 4); seed++) {
         Arena a = {0};
         Plan *p;
         int32_t n = 5 + (int32_t)(seed % 40);
@@ -111,7 +112,7 @@ START_TEST(budgets_are_met_or_refused)
         saved += least < most;
         arena_free(&a);
     }
-    ck_assert_int_gt(saved, 20);
+    ck_assert_int_gt(saved, (int)few_of(20, 4));
 }
 END_TEST
 
@@ -217,7 +218,7 @@ static int64_t least_price(const All *all, int64_t budget)
 START_TEST(what_is_proved_holds_of_all_plans)
 {
     int proved = 0, impossible = 0;
-    for (uint64_t seed = 1; seed <= 80; seed++) {
+    for (uint64_t seed = 1; seed <= few_of(80, 4); seed++) {
         Arena a = {0};
         All *all = NEW(&a, All);
         all->p = random_steps(&a, seed, FEW);
@@ -243,8 +244,8 @@ START_TEST(what_is_proved_holds_of_all_plans)
         arena_free(&a);
     }
     printf("plan: %d bounds above 0 and %d impossible budgets hold\n", proved, impossible);
-    ck_assert_int_gt(proved, 50);
-    ck_assert_int_gt(impossible, 50);
+    ck_assert_int_gt(proved, (int)few_of(50, 4));
+    ck_assert_int_gt(impossible, (int)few_of(50, 4));
 }
 END_TEST
 
