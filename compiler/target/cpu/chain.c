@@ -4,7 +4,7 @@
  * in slabs, of the same bytes, that begin at the same place. A kernel may be called before one that
  * precedes it if neither touches what the other one writes. */
 
-enum { LEAST_UNITS = 12, MANY_UNITS = 64 }; /* lanes are to have about as much each */
+enum { LEAST_UNITS = 12, MANY_UNITS = 64 };
 
 /* All chains that there can be, of however little: tests ask for that. */
 static bool takes_all(const Model *m)
@@ -49,8 +49,8 @@ static Touches touches_of(const Model *m, const Call *call)
                               .in_slabs = f->slabs != NULL && f->slabs->step[i] > 0};
     }
     if (f->scratch > 0) {
-        int64_t lo = model_scratch(m, call),
-                bytes = model_lanes(m, call) * model_lane_bytes(m, call);
+        int64_t lo = model_scratch(m, call);
+        int64_t bytes = model_lanes(m, call) * model_lane_bytes(m, call);
         t.at[t.n++] = (Touch){.lo = lo, .hi = lo + bytes, .writes = true};
     }
     return t;
@@ -113,6 +113,15 @@ static int64_t scratch_of(const Model *m, const Call *call)
     return m->kernel[call->kernel].scratch;
 }
 
+/* Lanes, of which there may be 2, 4 or 8, have about as much each: an eighth more at most. */
+static bool is_even(int64_t units)
+{
+    bool even = units >= LEAST_UNITS;
+    for (int64_t lanes = 2; lanes <= 8; lanes *= 2)
+        even = even && (units + lanes - 1) / lanes * lanes * 8 <= units * 9;
+    return even;
+}
+
 /* Units of slabs, of which there are n, that begin where each kernel's units do; at most so many
  * units, if there can be as few.   fails: false, where there would be too few. */
 static bool cut(const Model *m, Chain *c, int64_t n, int64_t most, double cycles)
@@ -135,7 +144,7 @@ static bool cut(const Model *m, Chain *c, int64_t n, int64_t most, double cycles
         const Slabs *s = m->kernel[c->call[i]->kernel].slabs;
         c->units[i] = by * (s->extent / n) * s->units / s->each;
     }
-    return takes_all(m) || (c->n_units >= LEAST_UNITS && c->chunks > 1);
+    return takes_all(m) || (is_even(c->n_units) && c->chunks > 1);
 }
 
 /* What a unit touches stays in a core's cache. */
@@ -178,15 +187,14 @@ int64_t chain_least(const Machine *m, const TargetOptions *o)
 typedef struct Maker {
     const Model *m;
     Chain chain;
-    Touches in[CHAIN_MOST],
-        between[CHAIN_REACH]; /* what its kernels touch, and those that follow */
+    Touches in[CHAIN_MOST];       /* what its kernels touch, ... */
+    Touches between[CHAIN_REACH]; /* ... and those that are to follow it */
     int n_between;
     int64_t slabs; /* that all of its kernels have in common */
     double saved, cycles;
 } Maker;
 
-/* Bytes that the call reads of what the chain writes, or the other way round; -1: it cannot join.
- */
+/* Bytes that it reads of what the chain writes, or the other way round; -1: it cannot join. */
 static int64_t handed_on(const Maker *k, const Call *call, const Touches *t)
 {
     int64_t bytes = 0;
@@ -216,7 +224,9 @@ static bool join(Maker *k, const Call *call, const Touches *t, int64_t bytes)
     for (int64_t most = MANY_UNITS; most >= LEAST_UNITS; most /= 2) {
         Chain longer = k->chain;
         add(m, &longer, call);
-        if (!cut(m, &longer, slabs, most, cycles) || !is_near(m, &longer, k->in))
+        if (!cut(m, &longer, slabs, most, cycles))
+            continue;
+        if (!is_near(m, &longer, k->in))
             return false;
         if (again_cycles(m, &longer) > saved / 2 && !takes_all(m))
             continue;
