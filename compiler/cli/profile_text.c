@@ -143,9 +143,10 @@ void profile_json(const Profile *p, Text *to)
     text_add(to,
              "{\"entry\": \"%s\", \"calls\": %lld, \"threads\": %lld, \"ns\": %.0f, \"roof\": "
              "{\"flops_per_ns\": %.3f, \"work_per_ns\": %.3f, \"bytes_per_ns\": {\"%.0f\": %.3f, "
-             "\"%.0f\": %.3f, \"memory\": %.3f}, \"call_ns\": %.1f}, \"steps\": [",
+             "\"%.0f\": %.3f, \"memory\": %.3f}, \"call_ns\": %.1f}, \"chains\": %d, \"steps\": [",
              p->entry, (long long)p->n_calls, (long long)p->threads, p->ns, f->flops, f->work,
-             f->near_bytes, f->near_rate, f->middle_bytes, f->middle, f->memory, f->call);
+             f->near_bytes, f->near_rate, f->middle_bytes, f->middle, f->memory, f->call,
+             p->n_chains);
     for (int i = 0; i < p->row.n; i++) {
         const ProfileRow *r = &p->row.at[i];
         begin_row(r, i, to);

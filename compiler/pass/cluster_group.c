@@ -458,7 +458,8 @@ static void note_update(Build *b, Ref r)
             b->update[b->leaf[r].at[j]] = b->c->group_of[r];
 }
 
-/* A reduction of l to few values, each of many elements. */
+/* A reduction of l to few values, each of many elements: those of a member of the batch, at least
+ * (cluster_store.c, reduces_members). */
 static bool sums_much(const Build *b, Ref r, Ref l)
 {
     enum { MANY = 256, LARGE = 1 << 18 };

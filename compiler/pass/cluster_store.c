@@ -240,10 +240,10 @@ static bool in_two(const Build *b, Ref r)
            !dtype_is_float(type_of(g, r)->dtype);
 }
 
-/* A sum over the batch of what are long sums within its members, as a batch norm has them: each
- * member has its own, so that they can be made as soon as the member is there (target/cpu/chain.c),
- * by any thread. */
-static bool sums_members(const Build *b, Ref r)
+/* A reduction over the batch of what long ones within its members give, as those of a batch norm:
+ * each member has its own, so that it can be made as soon as the member is there
+ * (target/cpu/chain.c), by any thread. Shorter ones were not tried. */
+static bool reduces_members(const Build *b, Ref r)
 {
     enum { MANY = 1 << 18, LONG = 256, MEMBERS = 16 };
     const Graph *g = b->g;
@@ -261,7 +261,7 @@ static bool walks_on(const Build *b, Ref r)
     const Graph *g = b->g;
     return optab[op_of(g, r)]->kind == OP_REDUCE && b->reads[r] == 1 && b->reader[r] != NONE &&
            op_of(g, b->reader[r]) == op_of(g, r) && !b->forced[r] && !in_two(b, r) &&
-           !sums_members(b, r);
+           !reduces_members(b, r);
 }
 
 /* An index that is kept in fewer bytes, and read nowhere else. */

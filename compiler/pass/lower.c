@@ -300,6 +300,8 @@ Plan *lower_plan_of(const Lowered *l)
     return l->level->plan;
 }
 
+/* Some of its steps could run slab by slab: Caps.chains_from. Not beside transfers, which need the
+ * places that were planned for them. */
 static bool hands_on_much(const Plan *p, int64_t least)
 {
     bool much = false;

@@ -18,13 +18,13 @@ typedef struct Item {
 typedef struct Apart {
     Plan *p;
     Item *item;
+    Item **order; /* by where they begin */
     int32_t n;
-    Item *met; /* those that an item must not meet, by where they begin */
 } Apart;
 
 static int by_place(const void *a, const void *b)
 {
-    const Item *x = a, *y = b;
+    const Item *x = *(Item *const *)a, *y = *(Item *const *)b;
     return (x->lo > y->lo) - (x->lo < y->lo);
 }
 
@@ -53,44 +53,48 @@ static void list_items(Apart *a)
     }
 }
 
-/* Items that are there in steps from..to, but for item i; how many. */
-static int32_t find_met(Apart *a, int32_t i, int32_t from, int32_t to)
-{
-    int32_t n = 0;
-    for (int32_t j = 0; j < a->n; j++)
-        if (j != i && a->item[j].from <= to && from <= a->item[j].to)
-            a->met[n++] = a->item[j];
-    qsort(a->met, (size_t)n, sizeof *a->met, by_place);
-    return n;
-}
-
-/* Where so many bytes meet none of the n: where they are, else the lowest place; -1: nowhere. */
-static int64_t find_place(const Apart *a, const Item *it, int32_t n)
+/* Where it meets nothing of w steps before and behind it: where it is, else the lowest place; -1:
+ * nowhere. */
+static int64_t find_place(const Apart *a, const Item *it, int32_t w)
 {
     int64_t bytes = it->hi - it->lo, at = align_up(a->p->base, BLOCK_ALIGN), lowest = -1;
     bool stays = true;
-    for (int32_t j = 0; j <= n; j++) {
-        int64_t end = j < n ? a->met[j].lo : a->p->peak;
-        if (lowest < 0 && end - at >= bytes)
+    for (int32_t i = 0; i < a->n; i++) {
+        const Item *x = a->order[i];
+        if (x == it || x->from > it->to + w || x->to < it->from - w)
+            continue;
+        if (lowest < 0 && x->lo - at >= bytes)
             lowest = at;
-        if (j == n)
-            break;
-        stays = stays && (a->met[j].hi <= it->lo || it->hi <= a->met[j].lo);
-        at = a->met[j].hi > at ? a->met[j].hi : at;
+        stays = stays && (x->hi <= it->lo || it->hi <= x->lo);
+        at = x->hi > at ? x->hi : at;
     }
+    if (lowest < 0 && a->p->peak - at >= bytes)
+        lowest = at;
     return stays ? it->lo : lowest;
 }
 
-/* gives: the item's new place, or -1. */
+static void move_to(Apart *a, Item *it, int64_t at)
+{
+    int32_t i = 0;
+    while (a->order[i] != it)
+        i++;
+    it->hi += at - it->lo;
+    it->lo = at;
+    for (; i + 1 < a->n && a->order[i + 1]->lo < at; i++)
+        a->order[i] = a->order[i + 1];
+    for (; i > 0 && a->order[i - 1]->lo > at; i--)
+        a->order[i] = a->order[i - 1];
+    a->order[i] = it;
+}
+
+/* gives: the item's place from now on, or -1: that has not changed. */
 static int64_t move(Apart *a, Item *it)
 {
     for (int32_t w = WINDOW; w > 0; w--) {
-        int32_t n = find_met(a, (int32_t)(it - a->item), it->from - w, it->to + w);
-        int64_t at = find_place(a, it, n);
+        int64_t at = find_place(a, it, w);
         if (at < 0)
             continue;
-        it->hi += at - it->lo;
-        it->lo = at;
+        move_to(a, it, at);
         return at;
     }
     return -1;
@@ -101,8 +105,11 @@ void plan_part_small(Plan *p)
     ArenaMark mark = arena_mark(p->arena);
     Apart a = {.p = p};
     a.item = NEW_ARRAY(p->arena, Item, p->n_ranges + p->n_steps);
-    a.met = NEW_ARRAY(p->arena, Item, p->n_ranges + p->n_steps);
     list_items(&a);
+    a.order = NEW_ARRAY(p->arena, Item *, a.n);
+    for (int32_t i = 0; i < a.n; i++)
+        a.order[i] = &a.item[i];
+    qsort(a.order, (size_t)a.n, sizeof *a.order, by_place);
     int64_t *moved = NEW_ARRAY(p->arena, int64_t, p->n_ranges); /* by storage: to there, or 0 */
     for (int32_t i = 0; i < a.n; i++) {
         Item *it = &a.item[i];

@@ -34,8 +34,9 @@ typedef struct TargetOptions {
     int32_t panel_width; /* columns; 0: what a tile has */
     int64_t set_bytes;   /* Caps.set_bytes; 0: of the target */
     int64_t tells_from;  /* Caps.tells_from; 0: of the target */
-    int64_t chains_from; /* bytes that a kernel hands on to the next one slab by slab (cpu/chain.h);
-                            0: what half of a core's cache does not hold */
+    int64_t chains_from; /* bytes that a kernel hands on to the next one slab by slab (cpu/chain.h),
+                            whether that pays or not; 0: what half of a core's cache does not hold,
+                            where it pays */
     const char *header_extra; /* C text put before the header's last line, or NULL */
 } TargetOptions;
 

@@ -1,7 +1,7 @@
 #!/bin/sh
-# Chains (compiler/target/cpu/chain.h): a convolution network whose values no cache holds has some,
-# in each of its entries, and takes no more memory for them; bits are the same with one lane and with
-# several, and those of a processor with other tiles and other chains. A small one has none.
+# Chains (compiler/target/cpu/chain.h): the training entries of a convolution network whose values no
+# cache holds have some, on each of two processors; a small one has none. Bits are the same with one
+# lane and with several, and with other tiles and other chains. A profile, which has none, says so.
 #
 #   sh tests/run/chain.sh GRADC
 set -u
@@ -48,14 +48,29 @@ if [ "$(uname -m)" = x86_64 ]; then
     for cpu in x86-64-v3 sapphirerapids; do
         for entry in eval grad step; do
             n=$(chains "$cpu" "$entry")
-            least=2
-            [ "$cpu" = sapphirerapids ] && least=4
-            [ "$entry" = eval ] && least=0
-            verdict $((n < least)) "$cpu: $entry has $n chains"
+            wanted=2
+            [ "$cpu" = sapphirerapids ] && wanted=5
+            [ "$entry" = eval ] && wanted=0 # it has no sums over the batch
+            [ "$n" -eq "$wanted" ]
+            verdict $? "$cpu: $entry has $n chains, not $wanted"
         done
         n=$(chains "$cpu" step -D batch=4)
-        verdict "$n" "$cpu: a small step has $n chains"
+        [ "$n" -eq 0 ]
+        verdict $? "$cpu: a small step has $n chains"
     done
+fi
+
+if grep -q -w avx2 /proc/cpuinfo 2>/dev/null; then
+    profiled="bench $scratch/net.model --cpu x86-64-v3 --threads 1 --steps 1 --warmup 1 --profile"
+    # shellcheck disable=SC2086  # several words
+    "$gradc" $profiled >"$scratch/text" 2>&1 &&
+        grep -q '^kernels ran one after another, to be timed; else those of 2 chains ' "$scratch/text"
+    verdict $? "$(cat "$scratch/text")"
+    # shellcheck disable=SC2086
+    "$gradc" $profiled --json >"$scratch/text" 2>&1 && grep -q '"chains": 2, "steps"' "$scratch/text"
+    verdict $? "$(cat "$scratch/text")"
+else
+    skip "a profile of x86-64-v3: this processor has no AVX2"
 fi
 
 grads one --threads 1

@@ -195,6 +195,8 @@ static int demands(Sum *s, const Run *r)
         failed++, printf("FAILED: quotients in fewer than nine tenths\n");
     if (r->demand && s->ties * 20 > s->models)
         failed++, printf("FAILED: roundings decide in more than a twentieth\n");
+    if (r->demand && s->chains * 5 < s->models)
+        failed++, printf("FAILED: chains in fewer than a fifth\n");
     if (r->demand && rare > 0)
         failed++, printf("FAILED: %d ops used fewer than %d times\n", rare, least);
     return failed;

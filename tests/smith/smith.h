@@ -15,7 +15,8 @@
  * their steps, and of those with attention, the object that computes it in slices; a step that
  * meets NaN changes nothing; one model in eight flushes denormals, and its inputs have some; of
  * three in four, parameters lie in panels of a column, of 3 or of a tile's where they can; of one
- * in four, rows of what is computed in row chunks lie apart; plans replay; gradients agree with
+ * in four, rows of what is computed in row chunks lie apart; of three in four, kernels are in all
+ * chains that there can be (target/cpu/chain.h); plans replay; gradients agree with
  * forward mode and with central differences (derive.c), and a step with what its ops are defined to
  * give (step.c).
  *

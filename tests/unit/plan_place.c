@@ -420,6 +420,60 @@ START_TEST(hard_instances_are_solved)
 }
 END_TEST
 
+/* ---- small values apart ----------------------------------------------------------------- */
+
+enum { SMALL = 64, N_STEPS = 4, N_VALUES = 7, LAST = 6 };
+
+/* A chain of large values, each read by the next step, and small ones beside them; the last step
+ * needs more than any other, so that there is room before it. */
+static void make_mixed(Plan *p, Arena *a)
+{
+    static int32_t read[N_STEPS][2] = {{-1, -1}, {0, 1}, {2, 3}, {4, 5}};
+    static int32_t write[N_STEPS][2] = {{0, 1}, {2, 3}, {4, 5}, {LAST, -1}};
+    *p = (Plan){.arena = a, .n_values = N_VALUES, .n_steps = N_STEPS, .threads_max = 1};
+    p->value = NEW_ARRAY(a, PlanValue, N_VALUES);
+    p->step = NEW_ARRAY(a, PlanStep, N_STEPS);
+    for (int i = 0; i < N_VALUES; i++)
+        p->value[i] = (PlanValue){.name = "v",
+                                  .role = ROLE_ACTIVATION,
+                                  .bytes = i % 2 == 0 ? 1 << 20 : SMALL,
+                                  .offset = -1};
+    p->value[LAST].bytes = 4 << 20;
+    for (int s = 0; s < N_STEPS; s++) {
+        p->step[s] = (PlanStep){.label = "s", .group = -1};
+        p->step[s].n_reads = s > 0 ? 2 : 0;
+        p->step[s].n_writes = s < N_STEPS - 1 ? 2 : 1;
+        p->step[s].read = read[s];
+        p->step[s].write = write[s];
+    }
+}
+
+static bool overlap(const Plan *p, int32_t x, int32_t y)
+{
+    const PlanRange *a = &p->range[x], *b = &p->range[y];
+    return a->offset < b->offset + p->value[b->value].bytes &&
+           b->offset < a->offset + p->value[a->value].bytes;
+}
+
+START_TEST(small_ones_are_apart)
+{
+    Arena a = {0};
+    Plan p;
+    make_mixed(&p, &a);
+    plan_liveness(&p);
+    plan_place(&p);
+    int64_t peak = p.peak;
+    plan_part_small(&p);
+    ck_assert_int_eq(p.peak, peak);
+    must_pass(&p, "small values apart");
+    for (int32_t x = 0; x < p.n_ranges; x++)
+        for (int32_t y = 0; y < x; y++)
+            ck_assert_msg(p.value[p.range[x].value].bytes > SMALL || !overlap(&p, x, y),
+                          "%d lies where %d does", x, y);
+    arena_free(&a);
+}
+END_TEST
+
 Suite *suite_plan_place(void);
 Suite *suite_plan_place(void)
 {
@@ -432,6 +486,7 @@ Suite *suite_plan_place(void)
     tcase_add_test(c, the_same_plan_every_time);
     tcase_add_test(c, small_plans_are_placed_as_low_as_can_be);
     tcase_add_test(c, tilings_are_found);
+    tcase_add_test(c, small_ones_are_apart);
     tcase_add_loop_test(c, hard_instances_are_solved, 0, (int)(sizeof instance / sizeof *instance));
     suite_add_tcase(s, c);
     return s;

@@ -3,7 +3,6 @@
  * in the body of a scan, are code: addresses, then the kernel. */
 #include <assert.h>
 #include <stddef.h>
-#include <stdlib.h>
 #include <string.h>
 #include "chain.h"
 

@@ -14,7 +14,8 @@ typedef struct Slabs {
     double again;        /* cycles of what each call of the kernel's function begins with */
 } Slabs;
 
-/* Of a kernel whose outermost index is v. */
+/* Of a kernel whose outermost index is v, from its accesses and their bounds; no `again`. Rows that
+ * a contraction stages ahead may be of a later slab: nothing is made of those. Never NULL. */
 Slabs *slabs_of(const Kernel *k, Val v, int64_t units, int64_t each, Arena *arena);
 
 #endif
