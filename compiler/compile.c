@@ -142,6 +142,8 @@ static void settle_scans(Ctx *cx, const Options *o, Graph **g)
     bool packs = t != NULL && t->packs && o->budget.kind == BUDGET_NONE;
     if (packs && take_graph(g, transpose_once(*g))) /* more bytes, less time */
         simplify(cx, *g);
+    while (take_graph(g, sink_views(*g))) /* no copies of parts; one scan deeper each time */
+        simplify(cx, *g);
     if (take_graph(g, bare_results(*g))) /* no copies of what inner scans give */
         simplify(cx, *g);
 }

@@ -228,6 +228,7 @@ Ref g_swap_last(Graph *g, Ref x); /* of rank >= 2 */
 Ref g_broadcast(Graph *g, Ref x, int rank, const int64_t *dim);
 Ref g_broadcast_like(Graph *g, Ref x, Ref like);
 /* Elements start + i*step, i < size, along an axis; step may be negative. */
+enum { SLICE_AXIS, SLICE_START, SLICE_SIZE, SLICE_STEP };
 Ref g_slice(Graph *g, Ref x, int axis, int64_t start, int64_t size, int64_t step);
 Ref g_pad(Graph *g, Ref x, int axis, int64_t lo, int64_t hi, double value);
 Ref g_concat(Graph *g, const Ref *x, int n, int axis);

@@ -11,7 +11,6 @@ static void copy_index(KAff *to, const KAff *from, int n)
 
 /* ---- slice ------------------------------------------------------------------------------ */
 
-enum { SLICE_AXIS, START, SIZE, STEP };
 enum { PAD_AXIS, LO, HI, VALUE };
 
 static bool slice_shape(Shape *s)
@@ -20,7 +19,8 @@ static bool slice_shape(Shape *s)
     if (!shape_axis(s, "axis", s->type.rank))
         return false;
     int64_t n = s->type.dim[s->attr[SLICE_AXIS].i], last;
-    int64_t start = s->attr[START].i, size = s->attr[SIZE].i, step = s->attr[STEP].i;
+    int64_t start = s->attr[SLICE_START].i, size = s->attr[SLICE_SIZE].i,
+            step = s->attr[SLICE_STEP].i;
     int64_t stride = step < 0 ? -step : step;
     bool fits = step != 0 && step != INT64_MIN && size >= 0 && start >= 0 && start <= n;
     if (fits && size > 0) {
@@ -41,8 +41,8 @@ static Val slice_elem(Elem *e, Ref n, const KAff *idx)
     const Attr *a = node(g, n)->attr;
     KAff at[MAX_RANK];
     copy_index(at, idx, rank(g, n));
-    KAff steps = k_aff_scale(idx[a[SLICE_AXIS].i], a[STEP].i);
-    at[a[SLICE_AXIS].i] = k_aff_offset(steps, a[START].i);
+    KAff steps = k_aff_scale(idx[a[SLICE_AXIS].i], a[SLICE_STEP].i);
+    at[a[SLICE_AXIS].i] = k_aff_offset(steps, a[SLICE_START].i);
     return elem_at(e, arg(g, n, 0), at);
 }
 
@@ -50,7 +50,7 @@ static void slice_vjp(Graph *g, Ref n, Ref ct, Ref d[])
 {
     const Attr *a = node(g, n)->attr;
     int axis = (int)a[SLICE_AXIS].i;
-    int64_t start = a[START].i, step = a[STEP].i, size = a[SIZE].i;
+    int64_t start = a[SLICE_START].i, step = a[SLICE_STEP].i, size = a[SLICE_SIZE].i;
     int64_t extent = dim(g, arg(g, n, 0), axis);
     if (step < 0) {
         ct = g_flip(g, ct, axis);
@@ -63,9 +63,9 @@ static void slice_vjp(Graph *g, Ref n, Ref ct, Ref d[])
 /* First and last element along the axis. */
 static void slice_ends(const Attr *a, int64_t *first, int64_t *last)
 {
-    int64_t end = a[START].i + (a[SIZE].i - 1) * a[STEP].i;
-    *first = a[STEP].i > 0 ? a[START].i : end;
-    *last = a[STEP].i > 0 ? end : a[START].i;
+    int64_t end = a[SLICE_START].i + (a[SLICE_SIZE].i - 1) * a[SLICE_STEP].i;
+    *first = a[SLICE_STEP].i > 0 ? a[SLICE_START].i : end;
+    *last = a[SLICE_STEP].i > 0 ? end : a[SLICE_START].i;
 }
 
 /* What lies within x's own elements is a slice of x. */
@@ -78,7 +78,7 @@ static Ref slice_of_pad(Graph *g, Ref n)
     slice_ends(a, &first, &last);
     if (first < lo || last >= lo + dim(g, x, axis))
         return NONE;
-    return g_slice(g, x, axis, a[START].i - lo, a[SIZE].i, a[STEP].i);
+    return g_slice(g, x, axis, a[SLICE_START].i - lo, a[SLICE_SIZE].i, a[SLICE_STEP].i);
 }
 
 /* What lies within one operand is a slice of that. */
@@ -88,14 +88,14 @@ static Ref slice_of_concat(Graph *g, Ref n)
     Ref all = arg(g, n, 0);
     int axis = (int)a[SLICE_AXIS].i;
     int64_t from = 0, first, last;
-    if (attr(g, all, 0)->i != axis || a[SIZE].i == 0)
+    if (attr(g, all, 0)->i != axis || a[SLICE_SIZE].i == 0)
         return NONE;
     slice_ends(a, &first, &last);
     for (int i = 0; i < node(g, all)->n_args; i++) {
         Ref x = arg(g, all, i);
         int64_t to = from + dim(g, x, axis);
         if (first >= from && last < to)
-            return g_slice(g, x, axis, a[START].i - from, a[SIZE].i, a[STEP].i);
+            return g_slice(g, x, axis, a[SLICE_START].i - from, a[SLICE_SIZE].i, a[SLICE_STEP].i);
         from = to;
     }
     return NONE;
@@ -110,18 +110,18 @@ static Ref slice_simple(Graph *g, Ref n)
         Type t = *type_of(g, n);
         return g_broadcast(g, scalar, t.rank, t.dim);
     }
-    if (a[STEP].i == 1 && a[SIZE].i == dim(g, x, axis))
+    if (a[SLICE_STEP].i == 1 && a[SLICE_SIZE].i == dim(g, x, axis))
         return x;
     const Attr *b = node(g, x)->attr;
     if (op_of(g, x) == OP_concat)
         return slice_of_concat(g, n);
-    if (a[SIZE].i == 0 || (op_of(g, x) != OP_slice && op_of(g, x) != OP_pad) ||
+    if (a[SLICE_SIZE].i == 0 || (op_of(g, x) != OP_slice && op_of(g, x) != OP_pad) ||
         b[SLICE_AXIS].i != axis)
         return NONE;
     if (op_of(g, x) == OP_pad)
         return slice_of_pad(g, n);
-    return g_slice(g, arg(g, x, 0), axis, b[START].i + b[STEP].i * a[START].i, a[SIZE].i,
-                   b[STEP].i * a[STEP].i);
+    return g_slice(g, arg(g, x, 0), axis, b[SLICE_START].i + b[SLICE_STEP].i * a[SLICE_START].i,
+                   a[SLICE_SIZE].i, b[SLICE_STEP].i * a[SLICE_STEP].i);
 }
 
 const Op op_slice = {

@@ -6,9 +6,6 @@
 
 #include "elem.h"
 
-/* Attributes of slice, as graph/views.c gives them. */
-enum { SLICE_AXIS, SLICE_START, SLICE_SIZE, SLICE_STEP };
-
 typedef enum GroupKind {
     GROUP_LOOP,     /* pointwise chains and row kernels */
     GROUP_CONTRACT, /* a contraction with prologues and an epilogue */

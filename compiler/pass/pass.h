@@ -111,6 +111,11 @@ Graph *sum_in_leaves(const Graph *g);
  * The caller frees it. */
 Graph *transpose_once(const Graph *g);
 
+/* A copy of the graph g in which scans take slices of what they read, and put together what they
+ * give, in their steps (sink_views.c). No bit changes. NULL: there is nothing of it. The caller
+ * frees it. */
+Graph *sink_views(const Graph *g);
+
 /* A copy of the graph g in which bodies of scans hand on what scans within them give as it is, and
  * it is reshaped where it is picked (bare_results.c). NULL: all do. The caller frees it. */
 Graph *bare_results(const Graph *g);
