@@ -133,6 +133,23 @@ static inline void add_adding(Arena *arena, Kernels *s)
     add_kernel(arena, s, make_matmul(arena, F64, &(Matmul){1, 131, 64, 64, TRANSPOSE_A | ADDS, 0}));
 }
 
+/* Products whose columns are stored apart, and whose rows' prologue is best paid once: tiles are
+ * transposed before they are stored, in one block of k or several, up to the edges. */
+static inline void add_turned(Arena *arena, Kernels *s)
+{
+    static const Matmul of[] = {
+        {1, 128, 512, 300, TRANSPOSE_A | PROLOGUE | TRANSPOSE_C, 0},
+        {1, 67, 515, 130, TRANSPOSE_A | PROLOGUE | TRANSPOSE_C, 0},
+        {1, 50, 260, 1300, TRANSPOSE_A | PROLOGUE | TRANSPOSE_C, 0},
+        {1, 33, 300, 200, TRANSPOSE_A | PROLOGUE | TRANSPOSE_C, 60},
+        {2, 40, 290, 90, TRANSPOSE_A | PROLOGUE | TRANSPOSE_C, 0},
+    };
+    static const int forms[] = {0, EPILOGUE, ADDS, TELLS_TRUE, TELLS_FALSE, LIMITED_N};
+    add_forms(arena, s, of, sizeof of / sizeof *of, forms, sizeof forms / sizeof *forms);
+    Matmul wide = {1, 50, 270, 140, TRANSPOSE_A | PROLOGUE | TRANSPOSE_C, 0};
+    add_kernel(arena, s, make_matmul(arena, F64, &wide));
+}
+
 /* Operands larger than half of a second cache, whichever way they lie: tiles ask for what is packed
  * next, in one block of k or several, up to the edges. */
 static inline void add_streams(Arena *arena, Kernels *s)

@@ -1,6 +1,7 @@
 /* Contractions: the object's bits are the exact interpreter's. */
 #include "cpu/check.h"
 #include "cpu/contractions.h"
+#include "target/cpu/con.h"
 #include "target/cpu/panels.h"
 
 static Arena arena;
@@ -68,6 +69,45 @@ START_TEST(streams)
 #if defined(__x86_64__)
     if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"))
         check_all("x86-64-v3", add_streams);
+#endif
+}
+END_TEST
+
+/* Of the kernels, those whose tiles are transposed before they are stored. */
+static int count_turned(const char *cpu, const Kernels *s)
+{
+    Ctx cx;
+    ctx_init(&cx);
+    TargetOptions o = {.cpu = cpu};
+    const Machine *m = machine_find(&cx, &o, &cx.perm);
+    int n = 0;
+    for (int i = 0; i < s->n; i++) {
+        ConPlan p;
+        con_plan(&p, s->at[i], m, &cx.perm);
+        n += p.turned;
+    }
+    ctx_free(&cx);
+    return n;
+}
+
+static void check_turned(const char *cpu)
+{
+    Kernels s = {0};
+    add_turned(&arena, &s);
+    ck_assert_int_ge(count_turned(cpu, &s), s.n / 6);
+    arena_free(&arena);
+    check_all(cpu, add_turned);
+}
+
+START_TEST(turned)
+{
+#if defined(__x86_64__)
+    if (__builtin_cpu_supports("avx512f"))
+        check_turned("native");
+    if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"))
+        check_turned("x86-64-v3");
+#else
+    check_all("native", add_turned);
 #endif
 }
 END_TEST
@@ -227,6 +267,7 @@ Suite *suite_cpu_contract(void)
     tcase_add_test(t, many_rows);
     tcase_add_test(t, telling);
     tcase_add_test(t, adding);
+    tcase_add_test(t, turned);
     tcase_add_test(t, streams);
     tcase_add_test(t, panels);
     tcase_add_test(t, convolutions);

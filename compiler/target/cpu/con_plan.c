@@ -278,13 +278,14 @@ static void cut_cols(ConPlan *p)
     p->col_panels = ceil_div(p->n_cols, p->nr);
 }
 
-static bool strided_output(const ConPlan *p)
+/* What is stored first has neighbours along these lanes lie apart. */
+static bool strided_output(const ConPlan *p, const Walk *lanes)
 {
     const KContract *c = &p->k->con;
     for (Val v = c->e_from; v < c->e_to; v++) {
         const KInst *i = &p->k->inst.at[v];
-        if (i->op == KI_STORE && p->out_cols.lane != 0)
-            return con_coef(&p->k->access.at[i->aux].at, p->out_cols.lane) != 1;
+        if (i->op == KI_STORE && lanes->lane != 0)
+            return con_coef(&p->k->access.at[i->aux].at, lanes->lane) != 1;
     }
     return false;
 }
@@ -296,9 +297,23 @@ static double scattered_cycles(const ConPlan *p)
     const Walk *w = &p->out_cols;
     if (w->run < p->vl && w->run < w->total)
         return 2;
-    if (!strided_output(p))
+    if (!strided_output(p, w))
         return 0;
     return con_paired(p->k, &p->out_rows, w) != 0 ? 0.25 : 2;
+}
+
+/* Transposed, then a vector of rows for each column. */
+static double turned_cycles(const ConPlan *p)
+{
+    return p->nr * (double)ceil_div(p->mr, p->vl) * 8;
+}
+
+/* Columns are stored apart, and rows side by side: a tile is transposed before. */
+static bool is_turned(const ConPlan *p)
+{
+    bool rows = p->out_rows.run == p->out_rows.total && !strided_output(p, &p->out_rows);
+    return strided_output(p, &p->out_cols) && rows && p->row_reach == K_ALL &&
+           turned_cycles(p) < p->mr * p->nr * scattered_cycles(p);
 }
 
 bool con_wide_steps(const ConPlan *p, const Side *s)
@@ -527,9 +542,7 @@ static double plan_cycles(ConPlan *p)
 {
     double k = (double)p->n_k, panels = (double)p->row_panels * (double)p->col_panels;
     double tile = mean_cycles(p) * (double)con_steps(p, p->n_k);
-    double out = p->mr * (p->nv * 3.0 + p->nr * scattered_cycles(p));
-    if (p->turned) /* transposed, then a vector of rows for each column */
-        out = p->nr * (double)ceil_div(p->mr, p->vl) * 8;
+    double out = p->turned ? turned_cycles(p) : p->mr * (p->nv * 3.0 + p->nr * scattered_cycles(p));
     if (p->col_reach == K_LIMITED) /* a loop over rows for each group of columns, if it is whole */
         out += (p->nv % 2 == 0 ? p->nv / 2 : p->nv) * 25;
     double blocks = (double)ceil_div(p->n_k, p->kc);
@@ -620,7 +633,7 @@ static void consider_window(ConPlan *best, ConPlan p, bool swap, int nv)
     p.sums = p.leaf < p.n_k;
     if (!con_window_k(&p) || !con_window_source(&p))
         return;
-    p.turned = strided_output(&p);
+    p.turned = strided_output(&p, &p.out_cols);
     cut_blocks(&p);
     p.cycles = plan_cycles(&p);
     if (best->cycles < 0 || p.cycles < best->cycles)
@@ -658,6 +671,7 @@ static void consider(ConPlan *best, ConPlan p, bool swap, int nv, bool direct)
         return;
     if (!direct && !p.cols.in_place)
         con_stage_plan(&p, &p.cols, p.nr);
+    p.turned = !direct && is_turned(&p);
     con_straight_plan(&p);
     cut_blocks(&p);
     p.cycles = plan_cycles(&p);
