@@ -247,22 +247,41 @@ bool make_shared(Gen *g)
     return true;
 }
 
+/* So many groups of x's channels; 0: x has none, or too few elements in each. */
+static int64_t groups_of(Gen *g, const Var *x)
+{
+    int64_t n[8], count = 0;
+    for (int64_t i = 1; x->rank >= 2 && i <= x->dim[1] && count < 8; i++)
+        if (x->dim[1] % i == 0 && elems(x) / x->dim[0] / i >= 3)
+            n[count++] = i;
+    return count == 0 ? 0 : n[gen_int(g, 0, (int)count - 1)];
+}
+
 bool make_norm(Gen *g)
 {
-    static const char *const f[] = {"nn.layer_norm", "nn.rms_norm", "nn.batch_norm"};
+    enum { LAYER, RMS, BATCH, GROUP, INSTANCE };
+    static const char *const f[] = {"layer", "rms", "batch", "group", "instance"};
     Var *x = gen_pick(g, has_axes);
-    int k = gen_int(g, 0, 2);
+    int k = gen_int(g, LAYER, INSTANCE);
     if (x == NULL || g->in_scan || x->rank - x->batch < 1)
         return false;
-    if (k == 2 && (x->rank < 2 || elems(x) / x->dim[1] < 3))
-        k = 0;
-    if (k != 2 && x->dim[x->rank - 1] < 3)
+    int64_t groups = k == GROUP ? groups_of(g, x) : 0;
+    bool channels = x->rank >= 2 && elems(x) / x->dim[1] >= 3;
+    bool planes = x->rank >= 3 && elems(x) / x->dim[0] / x->dim[1] >= 3;
+    if ((k == BATCH && !channels) || (k == GROUP && groups == 0) || (k == INSTANCE && !planes))
+        k = LAYER;
+    if ((k == LAYER || k == RMS) && x->dim[x->rank - 1] < 3)
         return false;
     Var v = *x;
-    v.trained = true;
+    v.trained = v.trained || k != INSTANCE;
     v.hi = sqrt((double)elems(x)) + 0.1, v.lo = -v.hi;
-    return gen_let(g, v, "%s(%s%s) as block%d", f[k], x->name, k < 2 ? ", eps = 0.01" : "",
-                   g->blocks++) != NULL;
+    if (k == INSTANCE)
+        return gen_let(g, v, "nn.instance_norm(%s, eps = 0.01)", x->name) != NULL;
+    if (k == GROUP)
+        return gen_let(g, v, "nn.group_norm(%s, %lld, eps = 0.01) as block%d", x->name,
+                       (long long)groups, g->blocks++) != NULL;
+    return gen_let(g, v, "nn.%s_norm(%s%s) as block%d", f[k], x->name,
+                   k != BATCH ? ", eps = 0.01" : "", g->blocks++) != NULL;
 }
 
 /* ---- indices ---------------------------------------------------------------------- */

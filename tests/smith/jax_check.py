@@ -245,6 +245,18 @@ class Library:
         return (x - mean) / jnp.sqrt(var + 1e-5) * weight + \
             self.values[path + ".bias"].reshape(shape)
 
+    def group_norm(self, path, x, groups, eps):
+        y = self.instance_norm(x.reshape(x.shape[0], groups, -1), eps).reshape(x.shape)
+        shape = [1, -1] + [1] * (x.ndim - 2)
+        return y * self.values[path + ".weight"].reshape(shape) + \
+            self.values[path + ".bias"].reshape(shape)
+
+    @staticmethod
+    def instance_norm(x, eps):
+        axes = tuple(range(2, x.ndim))
+        mean = jnp.mean(x, axes, keepdims=True)
+        return (x - mean) / jnp.sqrt(jnp.mean((x - mean) ** 2, axes, keepdims=True) + eps)
+
     def layer_norm(self, path, x, eps):
         mean = jnp.mean(x, -1, keepdims=True)
         var = jnp.mean((x - mean) ** 2, -1, keepdims=True)
