@@ -150,6 +150,22 @@ static inline void add_turned(Arena *arena, Kernels *s)
     add_kernel(arena, s, make_matmul(arena, F64, &wide));
 }
 
+/* Products with long epilogues: lines of a tile two at a time, an odd one, and less than a group of
+ * columns at the end. */
+static inline void add_long(Arena *arena, Kernels *s)
+{
+    static const Matmul of[] = {
+        {1, 61, 80, 40, TRANSPOSE_A, 0}, {1, 1, 64, 30, 0, 0},
+        {1, 130, 96, 300, PROLOGUE, 0},  {1, 530, 96, 1200, 0, 0},
+        {3, 33, 70, 50, TRANSPOSE_B, 0}, {1, 40, 64, 700, 0, 100},
+        {1, 90, 50, 20, TRANSPOSE_C, 0}, {1, 67, 515, 130, TRANSPOSE_A | PROLOGUE | TRANSPOSE_C, 0},
+    };
+    static const int forms[] = {
+        LONG, LONG | EPILOGUE, LONG | ADDS, LONG | TELLS_TRUE, LONG | LIMITED_M, LONG | LIMITED_N};
+    add_forms(arena, s, of, sizeof of / sizeof *of, forms, sizeof forms / sizeof *forms);
+    add_kernel(arena, s, make_matmul(arena, F64, &(Matmul){1, 51, 40, 30, LONG | EPILOGUE, 0}));
+}
+
 /* Operands larger than half of a second cache, whichever way they lie: tiles ask for what is packed
  * next, in one block of k or several, up to the edges. */
 static inline void add_streams(Arena *arena, Kernels *s)

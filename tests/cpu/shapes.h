@@ -24,6 +24,7 @@ enum {
     ADDS = 128,       /* to what has been stored */
     LIMITED_M = 256,  /* about two of three rows; ... */
     LIMITED_N = 512,
+    LONG = 1024, /* an epilogue of many operations */
 };
 
 typedef struct Matmul {
@@ -64,6 +65,9 @@ static inline Kernel *make_matmul(Arena *arena, DType t, const Matmul *shape)
         sum = k_binary(k, KI_ADD, sum, k_load(k, bias, k_aff_val(j, 1)));
         sum = k_fma(k, sum, k_const(k, t, -0.01), k_load(k, out, to));
     }
+    for (int o = 0; (form & LONG) != 0 && o < 20; o++)
+        sum = k_fma(k, sum, k_const(k, t, o % 2 == 0 ? -0.7 : 0.9),
+                    o % 5 == 0 ? k_load(k, bias, k_aff_val(j, 1)) : sum);
     if ((form & ADDS) != 0)
         sum = k_binary(k, KI_ADD, sum, k_load(k, out, to));
     k_store(k, out, to, sum);

@@ -63,6 +63,16 @@ START_TEST(adding)
 }
 END_TEST
 
+START_TEST(long_epilogues)
+{
+    check_all("native", add_long);
+#if defined(__x86_64__)
+    if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"))
+        check_all("x86-64-v3", add_long);
+#endif
+}
+END_TEST
+
 START_TEST(streams)
 {
     check_all("native", add_streams);
@@ -268,6 +278,7 @@ Suite *suite_cpu_contract(void)
     tcase_add_test(t, telling);
     tcase_add_test(t, adding);
     tcase_add_test(t, turned);
+    tcase_add_test(t, long_epilogues);
     tcase_add_test(t, streams);
     tcase_add_test(t, panels);
     tcase_add_test(t, convolutions);

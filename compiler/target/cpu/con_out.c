@@ -1,4 +1,5 @@
 /* The epilogue: pointwise over a finished tile, which is still in the first cache. */
+#include <string.h>
 #include "con.h"
 
 static Val sum_of(const Kernel *k)
@@ -9,15 +10,21 @@ static Val sum_of(const Kernel *k)
     return 0;
 }
 
+static void load_sum(Con *c, Val sum, Lv at)
+{
+    Gen *g = &c->g;
+    if (sum == 0)
+        return;
+    g->value[sum] = ir_load(c->ir, gen_type(g, c->p->type, g->width), at, c->p->es);
+    g->vary[sum] = g->width > 1;
+}
+
 void con_section(Con *c, Lv at)
 {
     Gen *g = &c->g;
     const KContract *con = &g->k->con;
     Val sum = sum_of(g->k);
-    if (sum != 0) {
-        g->value[sum] = ir_load(c->ir, gen_type(g, c->p->type, g->width), at, c->p->es);
-        g->vary[sum] = g->width > 1;
-    }
+    load_sum(c, sum, at);
     for (Val v = con->e_from; v < con->e_to; v++)
         if (v != sum && !(c->stored && g->k->inst.at[v].op == KI_STORE))
             gen_inst(g, v);
@@ -52,22 +59,78 @@ Val con_paired(const Kernel *k, const Walk *lines, const Walk *lanes)
     return stores > 0 ? pair : 0;
 }
 
-/* Line i of the tile, where the lanes' indices are those of its column `col`. */
-static void emit_line(Con *c, const Out *o, Lv i, Lv col)
+/* Line i of the tile, where the lanes' indices are those of its column `col`: sets the line's;
+ * where its sums are. */
+static Lv set_line(Con *c, const Out *o, Lv i, Lv col)
 {
     Ir *ir = c->ir;
     Lv digit[K_MAX_DIMS];
     walk_decode(o->lines, ir, ir_add(ir, o->row0, i), digit);
     walk_set(o->lines, &c->g, digit);
     Lv line = ir_at_byte(ir, o->tile, ir_mul(ir, i, o->pitch * c->p->es));
-    con_section(c, ir_at_byte(ir, line, ir_mul(ir, col, c->p->es)));
+    return ir_at_byte(ir, line, ir_mul(ir, col, c->p->es));
+}
+
+static void emit_line(Con *c, const Out *o, Lv i, Lv col)
+{
+    con_section(c, set_line(c, o, i, col));
+}
+
+/* A long epilogue is computed for two lines at once, an instruction of one after the same of the
+ * other: in a line they wait for each other, and a core looks only some hundred ahead. */
+static bool interleaves(const Con *c)
+{
+    enum { LONG = 16, MANY_VREGS = 32 };
+    const KContract *con = &c->g.k->con;
+    if (c->p->mach->n_vregs < MANY_VREGS || c->g.width == 1 || c->g.live != NULL)
+        return false;
+    int n = 0;
+    for (Val v = con->e_from; v < con->e_to; v++) {
+        const KInst *i = &c->g.k->inst.at[v];
+        n += i->op != KI_LOAD && i->op != KI_STORE && i->op != KI_CONST && i->op != KI_SUM;
+    }
+    return n >= LONG && !c->stored && con->all == 0;
+}
+
+/* Lines i and i + 1: each has its own values. */
+static void emit_two(Con *c, const Out *o, Lv i, Lv col)
+{
+    Gen *g = &c->g;
+    const KContract *con = &g->k->con;
+    Val sum = sum_of(g->k);
+    Lv *value[2] = {g->value, NEW_ARRAY(c->arena, Lv, g->k->inst.n)};
+    memcpy(value[1], value[0], (size_t)g->k->inst.n * sizeof(Lv));
+    for (int t = 0; t < 2; t++) {
+        g->value = value[t];
+        load_sum(c, sum, set_line(c, o, ir_add(c->ir, i, ir_int(c->ir, t)), col));
+    }
+    for (Val v = con->e_from; v < con->e_to; v++)
+        for (int t = 0; v != sum && t < 2; t++) {
+            g->value = value[t];
+            gen_inst(g, v);
+        }
+    g->value = value[0];
 }
 
 static void emit_lines(Con *c, const Out *o, Lv col)
 {
-    IrLoop l = ir_loop(c->ir, ir_int(c->ir, 0), o->rows, 1, false);
-    emit_line(c, o, l.i, col);
-    ir_loop_end(c->ir, &l);
+    Ir *ir = c->ir;
+    const ConPlan *p = c->p;
+    if (!interleaves(c)) {
+        IrLoop l = ir_loop(ir, ir_int(ir, 0), o->rows, 1, false);
+        emit_line(c, o, l.i, col);
+        ir_loop_end(ir, &l);
+        return;
+    }
+    Lv odd = LLVMBuildAnd(ir->b, o->rows, ir_int(ir, 1), "");
+    Lv even = LLVMBuildSub(ir->b, o->rows, odd, "");
+    bool some = !p->turned && !p->window.is && p->row_reach == K_ALL && p->height >= 2;
+    IrLoop l = ir_loop(ir, ir_int(ir, 0), even, 2, !some);
+    emit_two(c, o, l.i, col);
+    ir_loop_end(ir, &l);
+    IrIf alone = ir_if(ir, LLVMBuildICmp(ir->b, LLVMIntNE, odd, ir_int(ir, 0), ""));
+    emit_line(c, o, even, col);
+    ir_end_if(ir, &alone);
 }
 
 /* Two lines at a time; the first and the last one alone if their partner is not in the tile. */
