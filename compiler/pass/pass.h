@@ -112,8 +112,8 @@ Graph *sum_in_leaves(const Graph *g);
 Graph *transpose_once(const Graph *g);
 
 /* A copy of the graph g in which scans take slices of what they read, and put together what they
- * give, in their steps (sink_views.c). No bit changes. NULL: there is nothing of it. The caller
- * frees it. */
+ * give, in their steps (sink_views.c). No bit changes; what is kept of a value that was sliced is
+ * all of it, or nothing. NULL: there is nothing of it. The caller frees it. */
 Graph *sink_views(const Graph *g);
 
 /* A copy of the graph g in which bodies of scans hand on what scans within them give as it is, and

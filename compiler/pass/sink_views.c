@@ -73,12 +73,13 @@ static int64_t turns_of(const Graph *g, Ref scan, int i)
 /* ---- what is read ------------------------------------------------------------------------- */
 
 /* The steps can take their slices of operand i themselves, if only scans read it. What lies
- * together in memory is no copy as it is. */
+ * together in memory is no copy as it is; what the model keeps or offloads is to be there. */
 static bool can_sink(const Graph *g, Ref scan, int i)
 {
     Ref r = below_reshapes(g, arg(g, scan, i));
     int64_t turns = turns_of(g, scan, i);
-    if (op_of(g, r) != OP_slice || turns == 0 || type_elems(type_of(g, r)) == 0)
+    if (op_of(g, r) != OP_slice || turns == 0 || type_elems(type_of(g, r)) == 0 ||
+        origin_is_kept(node(g, r)->origin))
         return false;
     int64_t before = part_of(g, r).before;
     return before > 1 && before % turns == 0;
@@ -164,7 +165,8 @@ static Ref stacked_by(const Sinking *s, Ref r)
 static Ref joined_by(const Sinking *s, Ref r)
 {
     const Graph *g = s->g;
-    if (op_of(g, r) != OP_concat || !s->stored[r] || type_elems(type_of(g, r)) == 0)
+    if (op_of(g, r) != OP_concat || !s->stored[r] || type_elems(type_of(g, r)) == 0 ||
+        origin_is_kept(node(g, r)->origin))
         return NONE;
     Ref scan = stacked_by(s, arg(g, r, 0));
     for (int i = 1; i < node(g, r)->n_args; i++)

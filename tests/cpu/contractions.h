@@ -144,7 +144,7 @@ static inline void add_turned(Arena *arena, Kernels *s)
         {1, 33, 300, 200, TRANSPOSE_A | PROLOGUE | TRANSPOSE_C, 60},
         {2, 40, 290, 90, TRANSPOSE_A | PROLOGUE | TRANSPOSE_C, 0},
     };
-    static const int forms[] = {0, EPILOGUE, ADDS, TELLS_TRUE, TELLS_FALSE, LIMITED_N};
+    static const int forms[] = {EPILOGUE, TELLS_FALSE, LIMITED_N};
     add_forms(arena, s, of, sizeof of / sizeof *of, forms, sizeof forms / sizeof *forms);
     Matmul wide = {1, 50, 270, 140, TRANSPOSE_A | PROLOGUE | TRANSPOSE_C, 0};
     add_kernel(arena, s, make_matmul(arena, F64, &wide));

@@ -66,10 +66,6 @@ END_TEST
 START_TEST(long_epilogues)
 {
     check_all("native", add_long);
-#if defined(__x86_64__)
-    if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"))
-        check_all("x86-64-v3", add_long);
-#endif
 }
 END_TEST
 
