@@ -139,11 +139,10 @@ static double light_share(const Form *f, EntryKind e)
 static void settle_scans(Ctx *cx, const Options *o, Graph **g)
 {
     const Target *t = target_find(o->target.target != NULL ? o->target.target : "cpu");
-    bool all = o->budget.kind == BUDGET_NONE; /* else what takes more bytes, or can't be dropped in
-                                               * parts, is not worth the time that it saves */
-    if (all && t != NULL && t->packs && take_graph(g, transpose_once(*g)))
+    bool packs = t != NULL && t->packs && o->budget.kind == BUDGET_NONE;
+    if (packs && take_graph(g, transpose_once(*g))) /* more bytes, less time */
         simplify(cx, *g);
-    while (all && take_graph(g, sink_views(*g))) /* one scan deeper each time */
+    while (take_graph(g, sink_views(*g))) /* no copies of parts; one scan deeper each time */
         simplify(cx, *g);
     if (take_graph(g, bare_results(*g))) /* no copies of what inner scans give */
         simplify(cx, *g);
