@@ -262,20 +262,12 @@ static Part part_broadcast(const Pair *p, Ref r)
     return mixed(p, r, "gives each row a sum or mean over the rows of the batch");
 }
 
-static int64_t elems_before(const Type *t, int axis)
-{
-    int64_t n = 1;
-    for (int i = 0; i < axis; i++)
-        n *= t->dim[i];
-    return n;
-}
-
 /* Parts stay together if as many elements stand before the axis of the rows. */
 static Part part_reshape(const Pair *p, Ref r)
 {
     int from = operand_axis(p, r, 0), to = row_axis(p, r);
     const Type *x = type_of(p->micro, arg(p->micro, r, 0)), *y = type_of(p->micro, r);
-    if (from == NO_ROWS || (to >= 0 && elems_before(x, from) == elems_before(y, to)))
+    if (from == NO_ROWS || (to >= 0 && type_elems_before(x, from) == type_elems_before(y, to)))
         return *operand(p, r, 0);
     return rows_meet(p, r);
 }

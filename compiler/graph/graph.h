@@ -359,6 +359,9 @@ Type type_make(DType t, int rank, const int64_t *dim);
 Type type_scalar(DType t);
 bool type_same(const Type *x, const Type *y);
 int64_t type_elems(const Type *t);
+/* Elements of the axes before this one, and of those behind it: 1, if there are none. */
+int64_t type_elems_before(const Type *t, int axis);
+int64_t type_elems_behind(const Type *t, int axis);
 bool type_fits(const Type *t); /* rank <= 8, dim <= 2^40, <= 2^47 bytes */
 int64_t type_bytes(const Type *t);
 const char *type_text(Arena *a, const Type *t); /* "f32[64,128]" */

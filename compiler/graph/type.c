@@ -41,6 +41,24 @@ int64_t type_elems(const Type *t)
     return n;
 }
 
+static int64_t elems_of_axes(const Type *t, int from, int to)
+{
+    int64_t n = 1;
+    for (int a = from; a < to; a++)
+        n *= t->dim[a];
+    return n;
+}
+
+int64_t type_elems_before(const Type *t, int axis)
+{
+    return elems_of_axes(t, 0, axis);
+}
+
+int64_t type_elems_behind(const Type *t, int axis)
+{
+    return elems_of_axes(t, axis + 1, t->rank);
+}
+
 int64_t type_bytes(const Type *t)
 {
     return type_elems(t) * dtype_bytes(t->dtype);

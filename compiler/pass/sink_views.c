@@ -22,7 +22,7 @@ typedef struct Sinking {
     int *uses;
     bool *stored; /* by node: contractions, scans or several others read it, so it is in memory */
     Ref *joint;   /* by scan: the first value that is put together of its results; by such a value:
-                   * the   next one of that scan; NONE: no more */
+                   * the next one of that scan, or NONE */
 } Sinking;
 
 static Ref below_reshapes(const Graph *g, Ref r)
@@ -32,22 +32,6 @@ static Ref below_reshapes(const Graph *g, Ref r)
     return r;
 }
 
-static int64_t elems_before(const Type *t, int axis)
-{
-    int64_t n = 1;
-    for (int a = 0; a < axis; a++)
-        n *= t->dim[a];
-    return n;
-}
-
-static int64_t elems_behind(const Type *t, int axis)
-{
-    int64_t n = 1;
-    for (int a = axis + 1; a < t->rank; a++)
-        n *= t->dim[a];
-    return n;
-}
-
 static Part part_of(const Graph *g, Ref slice)
 {
     const Attr *at = node(g, slice)->attr;
@@ -55,9 +39,9 @@ static Part part_of(const Graph *g, Ref slice)
     const Type *t = type_of(g, x);
     int axis = (int)at[SLICE_AXIS].i;
     return (Part){.x = x,
-                  .before = elems_before(t, axis),
+                  .before = type_elems_before(t, axis),
                   .extent = t->dim[axis],
-                  .behind = elems_behind(t, axis),
+                  .behind = type_elems_behind(t, axis),
                   .start = at[SLICE_START].i,
                   .size = at[SLICE_SIZE].i,
                   .step = at[SLICE_STEP].i};
@@ -85,6 +69,7 @@ static bool can_sink(const Graph *g, Ref scan, int i)
     return before > 1 && before % turns == 0;
 }
 
+/* From users to operands. */
 static void find_by_scans(Sinking *s)
 {
     const Graph *g = s->g;
@@ -172,7 +157,7 @@ static Ref joined_by(const Sinking *s, Ref r)
     for (int i = 1; i < node(g, r)->n_args; i++)
         if (stacked_by(s, arg(g, r, i)) != scan)
             return NONE;
-    int64_t before = elems_before(type_of(g, r), (int)attr(g, r, 0)->i);
+    int64_t before = type_elems_before(type_of(g, r), (int)attr(g, r, 0)->i);
     return scan != NONE && before > 1 && before % scan_of(g, scan).count == 0 ? scan : NONE;
 }
 
@@ -305,7 +290,7 @@ static Ref copy_arg(Graph *to, const Graph *body, Ref r, const Given *o)
     return g_reshape(to, x, t->rank, t->dim);
 }
 
-/* Result i of the scan, `rows` rows of a step with all that is behind axis `axis` of `of`. */
+/* Result i of the body, as part [rows, size, behind] of what a step puts together. */
 static Ref step_rows(Graph *body, int i, int64_t rows, int64_t size, int64_t behind)
 {
     for (int j = 0; j < body->root.n; j++)
@@ -324,8 +309,8 @@ static void add_joint(const Sinking *s, Graph *body, Ref r, int64_t turns)
     body->origin = node(g, r)->origin;
     for (int i = 0; i < n; i++) {
         Ref pick = below_reshapes(g, arg(g, r, i));
-        x[i] = step_rows(body, (int)attr(g, pick, 0)->i, elems_before(t, axis) / turns,
-                         dim(g, arg(g, r, i), axis), elems_behind(t, axis));
+        x[i] = step_rows(body, (int)attr(g, pick, 0)->i, type_elems_before(t, axis) / turns,
+                         dim(g, arg(g, r, i), axis), type_elems_behind(t, axis));
     }
     graph_root(body, ROOT_RESULT, NULL, g_concat(body, x, n, 1), -1, -1);
 }

@@ -278,7 +278,7 @@ static void cut_cols(ConPlan *p)
     p->col_panels = ceil_div(p->n_cols, p->nr);
 }
 
-/* What is stored first has neighbours along these lanes lie apart. */
+/* Neighbours along these lanes lie apart in what the epilogue stores. */
 static bool strided_output(const ConPlan *p, const Walk *lanes)
 {
     const KContract *c = &p->k->con;
