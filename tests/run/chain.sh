@@ -1,7 +1,8 @@
 #!/bin/sh
 # Chains (compiler/target/cpu/chain.h): the training entries of a convolution network whose values no
-# cache holds have some, on each of two processors; a small one has none. Bits are the same with one
-# lane and with several, and with other tiles and other chains. A profile, which has none, says so.
+# cache holds have some, on each of two processors, and so have those of a network of depthwise
+# convolutions; a small one has none. Bits are the same with one lane and with several, and with
+# other tiles and other chains. A profile, which has none, says so.
 #
 #   sh tests/run/chain.sh GRADC
 set -u
@@ -28,35 +29,58 @@ train net {
 }
 E1
 
-# chains CPU ENTRY OPTION...: how many the entry has.
+# Windows within a channel: lanes along channels hand on to products, and take from them.
+cat >"$scratch/separable.model" <<'E2'
+use nn
+model separable(batch = 16, width = 48) {
+    input x : f32[batch, 8, 24, 24]
+    input y : i32[batch] in 0..10
+    h = clamp(nn.conv2d(x, width, kernel = 1) as wide, 0, 6)
+    h = clamp(nn.conv2d(h, width, kernel = 3, padding = 1, groups = width) as depth, 0, 6)
+    h = nn.conv2d(h, 8, kernel = 1) as narrow
+    loss mean(nn.cross_entropy(nn.linear(nn.global_avg_pool(h), 10) as fc, y))
+}
+train separable {
+    optimizer sgd(lr = 0.1)
+}
+E2
+
+# chains MODEL CPU ENTRY OPTION...: how many the entry has.
 chains() {
-    cpu=$1 of=$2
-    shift 2
-    "$gradc" build -q "$scratch/net.model" --verify --cpu "$cpu" -o "$scratch/m.o" "$@" || return 1
-    nm "$scratch/m.o" | grep -c "net\.$of\.chain"
+    name=$1 cpu=$2 of=$3
+    shift 3
+    "$gradc" build -q "$scratch/$name.model" --verify --cpu "$cpu" -o "$scratch/m.o" "$@" || return 1
+    nm "$scratch/m.o" | grep -c "$name\.$of\.chain"
 }
 
-# grads NAME OPTION...: writes loss and gradients to scratch/NAME.
+# grads MODEL NAME OPTION...: writes loss and gradients to scratch/NAME.
 grads() {
-    to=$scratch/$1
-    shift
-    "$gradc" run -q "$scratch/net.model" "$@" --grads-out "$to" >"$to.txt" 2>&1 ||
+    of=$scratch/$1.model to=$scratch/$2
+    shift 2
+    "$gradc" run -q "$of" "$@" --grads-out "$to" >"$to.txt" 2>&1 ||
         { cat "$to.txt" && return 1; }
 }
 
 if [ "$(uname -m)" = x86_64 ]; then
     for cpu in x86-64-v3 sapphirerapids; do
         for entry in eval grad step; do
-            n=$(chains "$cpu" "$entry")
+            n=$(chains net "$cpu" "$entry")
             wanted=2
             [ "$cpu" = sapphirerapids ] && wanted=5
             [ "$entry" = eval ] && wanted=0 # it has no sums over the batch
             [ "$n" -eq "$wanted" ]
             verdict $? "$cpu: $entry has $n chains, not $wanted"
         done
-        n=$(chains "$cpu" step -D batch=4)
+        n=$(chains net "$cpu" step -D batch=4)
         [ "$n" -eq 0 ]
         verdict $? "$cpu: a small step has $n chains"
+    done
+    for cpu in skylake-avx512 sapphirerapids; do
+        for entry in grad step; do
+            n=$(chains separable "$cpu" "$entry")
+            [ "$n" -eq 1 ]
+            verdict $? "$cpu: $entry of separable convolutions has $n chains, not 1"
+        done
     done
 fi
 
@@ -73,16 +97,18 @@ else
     skip "a profile of x86-64-v3: this processor has no AVX2"
 fi
 
-grads one --threads 1
-verdict $? "one lane"
-for lanes in 2 3 8; do
-    grads "lanes$lanes" --threads "$lanes" && cmp "$scratch/one" "$scratch/lanes$lanes"
-    verdict $? "$lanes lanes: other bits"
+for model in net separable; do
+    grads $model one --threads 1
+    verdict $? "$model: one lane"
+    for lanes in 2 3 8; do
+        grads $model "lanes$lanes" --threads "$lanes" && cmp "$scratch/one" "$scratch/lanes$lanes"
+        verdict $? "$model, $lanes lanes: other bits"
+    done
+    if grep -q -w avx512f /proc/cpuinfo 2>/dev/null; then
+        grads $model narrow --threads 2 --cpu x86-64-v3 && cmp "$scratch/one" "$scratch/narrow"
+        verdict $? "$model, x86-64-v3: other bits"
+    else
+        skip "other tiles: this processor has no AVX-512"
+    fi
 done
-if grep -q -w avx512f /proc/cpuinfo 2>/dev/null; then
-    grads narrow --threads 2 --cpu x86-64-v3 && cmp "$scratch/one" "$scratch/narrow"
-    verdict $? "x86-64-v3: other bits"
-else
-    skip "other tiles: this processor has no AVX-512"
-fi
 total

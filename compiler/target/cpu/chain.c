@@ -4,7 +4,7 @@
  * in slabs, of the same bytes, that begin at the same place. A kernel may be called before one that
  * precedes it if neither touches what the other one writes. */
 
-enum { LEAST_UNITS = 12, MANY_UNITS = 64 };
+enum { LEAST_UNITS = 8, MANY_UNITS = 64 };
 
 /* All chains that there can be, of however little: tests ask for that. */
 static bool takes_all(const Model *m)
@@ -20,7 +20,7 @@ static const double CYCLES_A_BYTE = 0.06;
 /* Bytes [lo, hi) of the block. */
 typedef struct Touch {
     int64_t lo, hi;
-    bool writes, in_slabs;
+    bool writes, in_slabs, is_scratch;
 } Touch;
 
 typedef struct Touches {
@@ -51,14 +51,16 @@ static Touches touches_of(const Model *m, const Call *call)
     if (f->scratch > 0) {
         int64_t lo = model_scratch(m, call);
         int64_t bytes = model_lanes(m, call) * model_lane_bytes(m, call);
-        t.at[t.n++] = (Touch){.lo = lo, .hi = lo + bytes, .writes = true};
+        t.at[t.n++] = (Touch){.lo = lo, .hi = lo + bytes, .writes = true, .is_scratch = true};
     }
     return t;
 }
 
+/* What is scratch of both is nothing that one hands to the other. */
 static bool meet(const Touch *x, const Touch *y)
 {
-    return x->lo < y->hi && y->lo < x->hi && (x->writes || y->writes);
+    return x->lo < y->hi && y->lo < x->hi && (x->writes || y->writes) &&
+           !(x->is_scratch && y->is_scratch);
 }
 
 static bool same_slabs(const Touch *x, const Touch *y)
@@ -174,7 +176,7 @@ static void add(const Model *m, Chain *c, const Call *call)
 {
     c->call[c->n++] = call;
     c->n_ops += call->n_ops;
-    if (c->n == 1 || scratch_of(m, call) > 0)
+    if (c->n == 1 || scratch_of(m, call) > scratch_of(m, c->scratch))
         c->scratch = call;
 }
 
@@ -198,8 +200,7 @@ typedef struct Maker {
 static int64_t handed_on(const Maker *k, const Call *call, const Touches *t)
 {
     int64_t bytes = 0;
-    if (!may_join(k->m, call) ||
-        (scratch_of(k->m, call) > 0 && scratch_of(k->m, k->chain.scratch) > 0))
+    if (!may_join(k->m, call))
         return -1;
     for (int i = 0; i < k->n_between; i++)
         if (shared(&k->between[i], t, false) < 0)

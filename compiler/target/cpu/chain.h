@@ -19,7 +19,7 @@ typedef struct Chain {
     int64_t units[CHAIN_MOST]; /* of each kernel in a unit of the chain; its last may have less */
     int64_t n_units, chunks;
     int32_t n_ops;
-    const Call *scratch; /* the one that has some, or the first: whose place the chain's is, too */
+    const Call *scratch; /* the one that has the most, whose place all of them use */
 } Chain;
 
 /* Bytes that one kernel hands on to the next one, from which on that is worth a chain. */

@@ -336,6 +336,8 @@ bool con_asks_ahead(const ConPlan *p);
 bool con_lanes_plan(ConPlan *p, Arena *arena);
 /* con_lanes.c: the units [begin, end). */
 void con_lanes_units(Con *c, Lv begin, Lv end);
+/* Of its units; NULL: none. */
+Slabs *con_lanes_slabs(const ConPlan *p, Arena *arena);
 /* What the loops around have chosen. */
 typedef struct LanesPiece {
     Lv group; /* of channels: */

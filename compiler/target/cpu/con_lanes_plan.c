@@ -237,3 +237,29 @@ bool con_lanes_plan(ConPlan *p, Arena *arena)
     p->direct = p->turned = p->window.is = false;
     return true;
 }
+
+/* The slowest index of the units: another batch index, or a free one of `many` (images). */
+static Val slowest_index(const ConPlan *p)
+{
+    const Lanes *l = p->lanes;
+    const KContract *c = &p->k->con;
+    for (int d = 0; d < c->n[K_B]; d++)
+        if (c->dim[K_B][d] != l->lane && p->k->inst.at[c->dim[K_B][d]].imm.i > 1)
+            return c->dim[K_B][d];
+    for (int d = 0; d < l->others.n; d++)
+        if (l->others.extent[d] > 1)
+            return l->others.extent[d] == p->k->inst.at[l->others.dim[d]].imm.i ? l->others.dim[d]
+                                                                                : 0;
+    return 0;
+}
+
+Slabs *con_lanes_slabs(const ConPlan *p, Arena *arena)
+{
+    const Lanes *l = p->lanes;
+    Val v = slowest_index(p);
+    if (v == 0)
+        return NULL;
+    Slabs *s = slabs_of(p->k, v, p->n_units / p->k->inst.at[v].imm.i, 1, arena);
+    s->again = l->once ? (double)(p->n_k * l->extent * l->each.total) * l->one.pack_cycles : 0;
+    return s;
+}
