@@ -119,13 +119,15 @@ typedef struct Lanes {
     int64_t outs, line;        /* results at a time; elements of a line of them, transposed */
     int64_t apart;             /* vectors from the results for one of `each` to the next one's */
     int tile_lines, tile_cols; /* results in registers */
+    bool at_once;    /* a tile's results are whole: an epilogue follows each line of tiles */
     bool along_only; /* no window slides over x: only where the lane's neighbours lie together */
     int64_t split;   /* there is no window: x is that many of the fastest free index; else 0 */
     /* The lane's neighbours lie side by side (con_along.c): of `many`, in the epilogue, of `one`,
      * whose elements are so far apart from one term to the next, from one line of them. */
     bool many_along, out_along, one_along;
     bool out_apart; /* ... a few elements apart */
-    bool far;       /* `many` is asked for a line ahead */
+    bool far;       /* `many` is asked for a line ahead, ... */
+    bool out_far;   /* ... what the epilogue meets, before a tile */
     int64_t one_x, one_y;
     bool once;              /* `one` is packed for all units of the same lanes: */
     int64_t groups, packed; /* ... so many, vectors of each, and of each of `each` */
@@ -343,6 +345,7 @@ typedef struct LanesPiece {
     Lv group; /* of channels: */
     Lv lane0, live;
     Lv *other, *block;    /* digits of other free indices and of other k */
+    Lv flat, flat_block;  /* ... each in one number */
     Lv line0, lines;      /* of results */
     Lv term0, term_lines; /* lines of terms of the block */
     Lv one;               /* con_along_one() */
@@ -357,6 +360,7 @@ Lv con_handed_on(Ir *ir, Lv first, Lb before); /* a phi, in a loop's head */
 /* con_along.c */
 void con_along_plan(const ConPlan *p, Lanes *l);
 void con_along_stage(Con *c, const LanesPiece *at, Lv y, Lv dst);
+void con_along_ask(Con *c, const LanesPiece *at, Lv first, int64_t n);
 void con_along_put(Con *c, const LanesPiece *at, Lv from, Lv first, Lv n);
 Lv con_along_one(Con *c, const LanesPiece *at);
 /* con_panel.c: first row, column of a panel, and how many it has. */

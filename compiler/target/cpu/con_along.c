@@ -116,22 +116,24 @@ static void find_one(const ConPlan *p, Lanes *l)
     l->one_y = l->y.d != 0 ? con_coef(at, l->y.d) : 0;
 }
 
-/* What `many` reads is too much for the second cache: lines are asked for ahead. */
-static bool is_far(const ConPlan *p, const Lanes *l)
+/* What a section meets is too much to be in the second cache still, among what kernels before this
+ * one have met: lines are asked for ahead. */
+static bool is_far(const ConPlan *p, Val from, Val to)
 {
     int64_t bytes = 0;
-    for (Val v = l->many.from; v < l->many.to; v++) {
+    for (Val v = from; v < to; v++) {
         const KInst *i = &p->k->inst.at[v];
-        if (i->op == KI_LOAD)
+        if (i->op == KI_LOAD || i->op == KI_STORE)
             bytes += p->k->buf.at[p->k->access.at[i->aux].buf].elems * p->es;
     }
-    return bytes > p->mach->l2_bytes;
+    return bytes > p->mach->l2_bytes / 4;
 }
 
 void con_along_plan(const ConPlan *p, Lanes *l)
 {
     const KContract *c = &p->k->con;
-    l->far = is_far(p, l);
+    l->far = is_far(p, l->many.from, l->many.to);
+    l->out_far = is_far(p, c->e_from, c->e_to);
     l->many_along = lies_along(p->k, l->many.from, l->many.to, l->lane);
     l->out_apart = !lies_along(p->k, c->e_from, c->e_to, l->lane);
     l->out_along = !l->out_apart || lies_apart(p->k, c->e_from, c->e_to, l->lane);
@@ -195,19 +197,36 @@ void con_along_stage(Con *c, const LanesPiece *at, Lv y, Lv dst)
     ir_end_if(ir, &f);
 }
 
+/* Sets the indices of the epilogue to a column. */
+static void set_result(Con *c, const LanesPiece *at, Lv column)
+{
+    const ConPlan *p = c->p;
+    Lv digit[K_MAX_DIMS];
+    walk_decode(&p->out_cols, c->ir, column, digit);
+    walk_set(&p->out_cols, &c->g, digit);
+    walk_decode(&p->out_rows, c->ir, at->each, digit);
+    walk_set(&p->out_rows, &c->g, digit);
+    c->g.value[p->lanes->lane] = at->lane0;
+}
+
+/* Asks for what the epilogue of n results from column `first` on will meet. */
+void con_along_ask(Con *c, const LanesPiece *at, Lv first, int64_t n)
+{
+    Ir *ir = c->ir;
+    const KContract *k = &c->p->k->con;
+    IrLoop i = ir_loop(ir, ir_int(ir, 0), ir_int(ir, n), 1, false);
+    set_result(c, at, ir_add(ir, first, i.i));
+    con_prefetch_section(c, k->e_from, k->e_to, c->p->lanes->lane, 0);
+    ir_loop_end(ir, &i);
+}
+
 /* The epilogue of n results from column `first` on, which lie at `from`. */
 void con_along_put(Con *c, const LanesPiece *at, Lv from, Lv first, Lv n)
 {
     Ir *ir = c->ir;
-    const ConPlan *p = c->p;
-    Lv digit[K_MAX_DIMS];
     IrLoop i = ir_loop(ir, ir_int(ir, 0), n, 1, false);
     begin_lanes(c, at);
-    walk_decode(&p->out_cols, ir, ir_add(ir, first, i.i), digit);
-    walk_set(&p->out_cols, &c->g, digit);
-    walk_decode(&p->out_rows, ir, at->each, digit);
-    walk_set(&p->out_rows, &c->g, digit);
-    c->g.value[p->lanes->lane] = at->lane0;
+    set_result(c, at, ir_add(ir, first, i.i));
     con_section(c, vectors_on(c, from, i.i));
     gen_scalar(&c->g);
     ir_loop_end(ir, &i);

@@ -11,7 +11,9 @@
  *                 for a tile of results: chains of fma in registers
  *         for each: transpose the results, and the epilogue of each channel
  *
- * Where channels lie together in memory nothing is transposed (con_along.c).
+ * Where channels lie together in memory nothing is transposed (con_along.c), and the epilogue
+ * follows each line of tiles, whose results no cache but the first has seen, if they have all of
+ * their terms.
  *
  * The chain of a result is that of any tile: k in order, leaves folded left to right. */
 #include "con.h"
@@ -33,6 +35,22 @@ static Lv minus(Con *c, Lv x, Lv y)
     return LLVMBuildSub(c->ir->b, x, y, "");
 }
 
+/* Column of a line's first result, as the epilogue counts them. */
+static Lv first_column(Con *c, const LanesPiece *at, Lv line)
+{
+    const Lanes *l = c->p->lanes;
+    Lv lines = ir_add(c->ir, ir_mul(c->ir, at->flat, l->y.n_f), line);
+    return ir_mul(c->ir, lines, l->x.n_f);
+}
+
+/* The epilogue of so many lines of results that lie along. */
+static void put_lines(Con *c, const LanesPiece *at, Lv line, Lv lines)
+{
+    const Lanes *l = c->p->lanes;
+    Lv sums = vector_at(c, c->p->sums ? l->s_at : l->o_at, at->outs);
+    con_along_put(c, at, sums, first_column(c, at, line), ir_mul(c->ir, lines, l->x.n_f));
+}
+
 /* ---- the tiles of a piece ----------------------------------------------------------------- */
 
 /* Terms that follow one another, in `lines` of so many. */
@@ -49,38 +67,62 @@ static void call_tile(Con *c, const Terms *t, int lines, int cols, Lv line, Lv c
     int64_t vec = (int64_t)c->p->vl * c->p->es;
     Lv in_line = ir_mul(ir, col, l->x.s * vec);
     Lv from = ir_add(ir, ir_mul(ir, line, l->y.s * l->pitch * vec), in_line);
-    Lv to = ir_add(ir, t->outs, ir_add(ir, ir_mul(ir, line, l->x.n_f), col));
+    Lv out_line = l->at_once ? ir_int(ir, 0) : ir_mul(ir, line, l->x.n_f);
+    Lv to = ir_add(ir, t->outs, ir_add(ir, out_line, col));
     Lv arg[] = {
         t->one,   ir_at_byte(ir, t->many, from), vector_at(c, l->o_at, to), t->lines, t->terms,
         t->resume};
     ir_call(ir, con_lanes_tile(c, lines, cols), arg, 6);
 }
 
-static void line_of_tiles(Con *c, const Terms *t, int lines, Lv line)
+/* What the epilogue of a tile's results will meet. */
+static void ask_ahead(Con *c, const LanesPiece *at, int lines, int cols, Lv line, Lv col)
+{
+    Lv first = ir_add(c->ir, first_column(c, at, ir_add(c->ir, at->line0, line)), col);
+    for (int i = 0; i < lines; i++)
+        con_along_ask(c, at, ir_add(c->ir, first, ir_int(c->ir, i * c->p->lanes->x.n_f)), cols);
+}
+
+static void one_tile(Con *c, const Terms *t, const LanesPiece *at, int lines, int cols, Lv line,
+                     Lv col)
+{
+    if (c->p->lanes->at_once && c->p->lanes->out_far)
+        ask_ahead(c, at, lines, cols, line, col);
+    call_tile(c, t, lines, cols, line, col);
+}
+
+static void line_of_tiles(Con *c, const Terms *t, const LanesPiece *at, int lines, Lv line)
 {
     Ir *ir = c->ir;
     const Lanes *l = c->p->lanes;
     int64_t cols = l->tile_cols, whole = l->x.n_f / cols * cols;
     IrLoop x = ir_loop(ir, ir_int(ir, 0), ir_int(ir, whole), cols, false);
-    call_tile(c, t, lines, (int)cols, line, x.i);
+    one_tile(c, t, at, lines, (int)cols, line, x.i);
     ir_loop_end(ir, &x);
     if (whole < l->x.n_f)
-        call_tile(c, t, lines, (int)(l->x.n_f - whole), line, ir_int(ir, whole));
+        one_tile(c, t, at, lines, (int)(l->x.n_f - whole), line, ir_int(ir, whole));
 }
 
-static void all_tiles(Con *c, const Terms *t, Lv n_lines)
+static void some_lines(Con *c, const Terms *t, const LanesPiece *at, int lines, Lv line)
+{
+    line_of_tiles(c, t, at, lines, line);
+    if (c->p->lanes->at_once)
+        put_lines(c, at, ir_add(c->ir, at->line0, line), ir_int(c->ir, lines));
+}
+
+static void all_tiles(Con *c, const Terms *t, const LanesPiece *at)
 {
     Ir *ir = c->ir;
     const Lanes *l = c->p->lanes;
-    Lv rest = LLVMBuildURem(ir->b, n_lines, ir_int(ir, l->tile_lines), "");
-    Lv whole = minus(c, n_lines, rest);
+    Lv rest = LLVMBuildURem(ir->b, at->lines, ir_int(ir, l->tile_lines), "");
+    Lv whole = minus(c, at->lines, rest);
     IrLoop y = ir_loop(ir, ir_int(ir, 0), whole, l->tile_lines, true);
-    line_of_tiles(c, t, l->tile_lines, y.i);
+    some_lines(c, t, at, l->tile_lines, y.i);
     ir_loop_end(ir, &y);
     if (l->tile_lines == 1)
         return;
-    IrLoop z = ir_loop(ir, whole, n_lines, 1, true);
-    line_of_tiles(c, t, 1, z.i);
+    IrLoop z = ir_loop(ir, whole, at->lines, 1, true);
+    some_lines(c, t, at, 1, z.i);
     ir_loop_end(ir, &z);
 }
 
@@ -212,7 +254,7 @@ static Lv leaf_part(Con *c, const LanesPiece *at, Lv k0, Lv k, Lv end)
         to = ir_add(ir, k, LLVMBuildSelect(ir->b, whole, lines, part, ""));
     }
     t.resume = LLVMBuildICmp(ir->b, LLVMIntNE, in_leaf, ir_int(ir, 0), "");
-    all_tiles(c, &t, at->lines);
+    all_tiles(c, &t, at);
     Lv ends = LLVMBuildICmp(ir->b, LLVMIntEQ, to, leaf_end, "");
     Lv last = LLVMBuildICmp(ir->b, LLVMIntEQ, to, ir_int(ir, p->n_k), "");
     IrIf f = ir_if(ir, LLVMBuildOr(ir->b, ends, last, ""));
@@ -248,9 +290,8 @@ static void pack_one(Con *c, const LanesPiece *at, Lv k0, Lv kn)
     con_pack(c, &c->p->lanes->one, c->p->vl, at->lane0, at->live, k0, kn, at->one);
 }
 
-/* What is done for each of `each` in the unit, of one block of terms, or of the unit's other free
- * indices: that is `outer`. */
-typedef void ForEach(Con *c, LanesPiece *at, Lv outer);
+/* What is done for each of `each` in the unit. */
+typedef void ForEach(Con *c, LanesPiece *at);
 
 static void set_each(Con *c, LanesPiece *at, Lv each)
 {
@@ -261,14 +302,14 @@ static void set_each(Con *c, LanesPiece *at, Lv each)
     walk_set(w, &c->g, digit);
 }
 
-static void for_each(Con *c, LanesPiece *at, Lv part, Lv outer, ForEach *f)
+static void for_each(Con *c, LanesPiece *at, Lv part, ForEach *f)
 {
     Ir *ir = c->ir;
     const Lanes *l = c->p->lanes;
     at->outs = ir_int(ir, 0);
     if (l->each.total == 1) {
         set_each(c, at, ir_int(ir, 0));
-        f(c, at, outer);
+        f(c, at);
         return;
     }
     Lv from = ir_mul(ir, part, l->each_n), all = ir_int(ir, l->each.total);
@@ -276,17 +317,17 @@ static void for_each(Con *c, LanesPiece *at, Lv part, Lv outer, ForEach *f)
         ir_loop(ir, from, ir_min(ir, ir_add(ir, from, ir_int(ir, l->each_n)), all), 1, false);
     at->outs = ir_mul(ir, minus(c, e.i, from), l->apart);
     set_each(c, at, e.i);
-    f(c, at, outer);
+    f(c, at);
     ir_loop_end(ir, &e);
 }
 
 /* Some lines of terms of a block, which have been staged. */
-static void some_terms(Con *c, LanesPiece *at, Lv block)
+static void some_terms(Con *c, LanesPiece *at)
 {
     Ir *ir = c->ir;
     const ConPlan *p = c->p;
     Lanes *l = p->lanes;
-    Lv line = ir_add(ir, ir_mul(ir, block, l->y.n_d), at->term0);
+    Lv line = ir_add(ir, ir_mul(ir, at->flat_block, l->y.n_d), at->term0);
     Lv k0 = ir_mul(ir, line, l->x.n_d), kn = ir_mul(ir, at->term_lines, l->x.n_d);
     at->one = l->one_along ? con_along_one(c, at) : packed_at(c, at);
     if (!l->one_along && !l->once)
@@ -299,7 +340,7 @@ static void some_terms(Con *c, LanesPiece *at, Lv block)
     t.lines = at->term_lines;
     t.terms = ir_int(ir, l->x.n_d);
     t.resume = LLVMBuildICmp(ir->b, LLVMIntNE, k0, ir_int(ir, 0), "");
-    all_tiles(c, &t, at->lines);
+    all_tiles(c, &t, at);
 }
 
 /* ---- results --------------------------------------------------------------------------------- */
@@ -321,24 +362,22 @@ static void transpose_results(Con *c, int64_t from, Lv outs, Lv n)
     ir_loop_end(ir, &i);
 }
 
-static void put_results(Con *c, LanesPiece *at, Lv other)
+static void put_results(Con *c, LanesPiece *at)
 {
     Ir *ir = c->ir;
     const ConPlan *p = c->p;
     const Lanes *l = p->lanes;
-    Lv n = ir_mul(ir, at->lines, l->x.n_f);
-    Lv line = ir_add(ir, ir_mul(ir, other, l->y.n_f), at->line0);
     if (l->out_along) {
-        Lv sums = vector_at(c, p->sums ? l->s_at : l->o_at, at->outs);
-        con_along_put(c, at, sums, ir_mul(ir, line, l->x.n_f), n);
+        put_lines(c, at, at->line0, at->lines);
         return;
     }
+    Lv n = ir_mul(ir, at->lines, l->x.n_f);
     transpose_results(c, p->sums ? l->s_at : l->o_at, at->outs, n);
     IrLoop j = ir_loop(ir, ir_int(ir, 0), at->live, 1, false);
     Lv from = ir_off(ir, c->scratch, l->t_at);
     from = ir_at_byte(ir, from, ir_mul(ir, j.i, l->line * p->es));
     c->g.value[l->lane] = ir_add(ir, at->lane0, j.i);
-    con_epilogue(c, from, at->each, ir_int(ir, 1), ir_mul(ir, line, l->x.n_f), n);
+    con_epilogue(c, from, at->each, ir_int(ir, 1), first_column(c, at, at->line0), n);
     ir_loop_end(ir, &j);
 }
 
@@ -352,11 +391,12 @@ static void all_terms(Con *c, LanesPiece *at, Lv part)
     IrLoop b = ir_loop(ir, ir_int(ir, 0), ir_int(ir, l->blocks.total), 1, false);
     walk_decode(&l->blocks, ir, b.i, digit);
     at->block = digit;
+    at->flat_block = b.i;
     IrLoop d = ir_loop(ir, ir_int(ir, 0), ir_int(ir, l->y.n_d), l->lines_d, false);
     at->term0 = d.i;
     at->term_lines = ir_min(ir, minus(c, ir_int(ir, l->y.n_d), d.i), ir_int(ir, l->lines_d));
     stage_lines(c, at);
-    for_each(c, at, part, b.i, some_terms);
+    for_each(c, at, part, some_terms);
     ir_loop_end(ir, &d);
     ir_loop_end(ir, &b);
 }
@@ -405,12 +445,14 @@ static void emit_unit(Con *c, Lv unit)
     Lv digit[K_MAX_DIMS], part, other, group = split_unit(c, unit, &part, &other);
     LanesPiece at = piece_of(c, group);
     at.other = digit;
+    at.flat = other;
     walk_decode(&l->others, ir, other, digit);
     IrLoop f = ir_loop(ir, ir_int(ir, 0), ir_int(ir, l->y.n_f), l->lines_f, false);
     at.line0 = f.i;
     at.lines = ir_min(ir, minus(c, ir_int(ir, l->y.n_f), f.i), ir_int(ir, l->lines_f));
     all_terms(c, &at, part);
-    for_each(c, &at, part, other, put_results);
+    if (!l->at_once)
+        for_each(c, &at, part, put_results);
     ir_loop_end(ir, &f);
 }
 

@@ -121,9 +121,10 @@ static int64_t lay_out(const ConPlan *p, Lanes *l)
     l->pitch = l->many_along ? l->x.n : align_up(l->x.n, p->vl);
     l->outs = l->lines_f * l->x.n_f;
     l->line = align_up(l->outs, p->vl) + p->vl;
-    l->apart = l->outs + p->vl;
-    l->once =
-        !l->one_along && l->blocks.total == 1 && l->lines_d == l->y.n_d && p->k->con.n[K_B] == 1;
+    bool all_terms = l->blocks.total == 1 && l->lines_d == l->y.n_d;
+    l->at_once = all_terms && l->out_along && !p->sums;
+    l->apart = (l->at_once ? l->tile_lines * l->x.n_f : l->outs) + p->vl;
+    l->once = !l->one_along && all_terms && p->k->con.n[K_B] == 1;
     l->packed = l->lines_d * l->x.n_d + p->vl + 1; /* whole vectors are packed */
     l->a_at = at;
     at += l->one_along ? 0 : l->packed * (l->once ? l->groups * l->each.total : 1) * vec;
@@ -157,7 +158,7 @@ static void cut_tile(const ConPlan *p, Lanes *l)
     int64_t parts = (l->x.n_f + most - 1) / most;
     l->tile_cols = (int)((l->x.n_f + parts - 1) / parts);
     int64_t lines = parts == 1 ? most / l->tile_cols : 1;
-    l->tile_lines = (int)(lines < l->lines_f ? lines : l->lines_f);
+    l->tile_lines = (int)(lines < l->y.n_f ? lines : l->y.n_f);
 }
 
 /* Of all; -1: each element would be a chase. */
@@ -197,10 +198,10 @@ static double plan_lanes(const ConPlan *p, Lanes *l, bool swap, int64_t *bytes, 
     con_along_plan(p, l);
     l->groups = (l->extent + p->vl - 1) / p->vl;
     cut_each(p, l);
+    cut_tile(p, l);
     if ((l->along_only && !l->many_along) || !cut_lines(p, l, bytes))
         return -1;
     con_choose_pack(p, &l->one, p->vl);
-    cut_tile(p, l);
     return lanes_cycles(p, l);
 }
 
