@@ -103,10 +103,13 @@ static bool moves(const Model *m, const Call *call)
     return false;
 }
 
+/* Nothing makes a flag true before the chain that a member tells its results by. */
 static bool may_join(const Model *m, const Call *call)
 {
     const KernelFn *f = &m->kernel[call->kernel];
-    return f->slabs != NULL && (f->chunks > 1 || takes_all(m)) &&
+    const Kernel *k = m->p->kernel.at[call->kernel];
+    bool tells = k->kind == K_CONTRACT && k->con.all != 0;
+    return f->slabs != NULL && !tells && (f->chunks > 1 || takes_all(m)) &&
            f->scratch <= model_lane_bytes(m, call) && !moves(m, call);
 }
 

@@ -581,7 +581,7 @@ static Slabs *slabs_of_plan(const ConPlan *p, Arena *arena)
         return con_lanes_slabs(p, arena);
     KRole rows = p->swap ? K_N : K_M, cols = p->swap ? K_M : K_N;
     Val v = slowest(k, p->n_batch > 1 ? K_B : p->split_cols ? cols : rows);
-    if (p->n_units == 0 || v == 0 || k->limit.is || k->con.all != 0)
+    if (p->n_units == 0 || v == 0 || k->limit.is)
         return NULL;
     int64_t extent = k->inst.at[v].imm.i, units = p->n_units / extent, each = 1;
     double again = 0;
