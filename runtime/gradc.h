@@ -125,8 +125,10 @@ GRADC_API int32_t gradc_pool_lanes(const gradc_pool *pool);
 GRADC_API void gradc_pool_use(gradc_pool *pool, gradc_options *o);
 
 /* A gradc_parallel_for whose context is a gradc_pool. Runs body(arg, i, lane) for i = 0..count-1 in
- * any order, in chunks taken from one counter, and returns when all are done; everything written
- * before is seen by the bodies, everything they wrote is seen after.
+ * any order and returns when all are done; everything written before is seen by the bodies,
+ * everything they wrote is seen after. Each lane begins with its own share, the lane-th of count
+ * indices, and then takes what is left of the others': what one job has written is mostly where
+ * the next one reads it.
  * A call while the pool is busy (from inside a body, or by another thread) and a call in a child
  * after fork() run all of it at once on the calling thread, as lane 0. count <= 0 does nothing. */
 GRADC_API void gradc_pool_parallel_for(void *pool, int64_t count, gradc_body body, void *arg);

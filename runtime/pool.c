@@ -9,6 +9,12 @@
  * clears OPEN and waits only for those that entered: a worker that is slow to wake costs nothing.
  * The job's fields are written only while nobody can be inside, so they need no lock.
  *
+ * Every lane begins with its own share of the indices, the same part of the whole in every job, and
+ * then helps the others with theirs. Kernels that run one after the other have rows, or images, in
+ * one order: what a lane reads is mostly what it wrote itself, in its own cache. (Fetching dirty
+ * lines from the next core of a Xeon with a mesh goes at 16 GB/s, from the own second cache at 40
+ * to 100.)
+ *
  * Idle workers spin for about SPINS pauses and then sleep on a condition variable. */
 #include "internal.h"
 
@@ -36,6 +42,11 @@ enum {
 #define NEXT_JOB   (UINT64_C(1) << 32)
 #define JOB_NUMBER (~(NEXT_JOB - 1))
 
+typedef struct Share {
+    _Alignas(CACHE_LINE) _Atomic int64_t next; /* first index that nobody took */
+    int64_t end;
+} Share;
+
 typedef struct Worker {
     gradc_pool *pool;
     int32_t lane;
@@ -44,12 +55,12 @@ typedef struct Worker {
 
 struct gradc_pool {
     _Alignas(CACHE_LINE) _Atomic uint64_t state;
-    _Alignas(CACHE_LINE) _Atomic int64_t next; /* first index that nobody took */
 
-    /* The job; constant while anybody is inside. */
+    /* The job; constant while anybody is inside, but for `next` of the shares. */
     _Alignas(CACHE_LINE) gradc_body body;
     void *arg;
-    int64_t count, chunk;
+    int64_t chunk;
+    Share *share; /* of each lane */
 
     _Alignas(CACHE_LINE) atomic_flag busy;
     _Atomic int32_t asleep;    /* workers in or before pthread_cond_wait */
@@ -83,17 +94,25 @@ static void default_float_mode(void)
 #endif
 }
 
-/* Takes chunks until none is left. */
-static void work(gradc_pool *p, int32_t lane)
+/* Takes chunks of a share until none is left. */
+static void work_on(gradc_pool *p, Share *s, int32_t lane)
 {
     for (;;) {
-        int64_t first = atomic_fetch_add_explicit(&p->next, p->chunk, memory_order_relaxed);
-        if (first >= p->count)
+        int64_t first = atomic_fetch_add_explicit(&s->next, p->chunk, memory_order_relaxed);
+        if (first >= s->end)
             return;
-        int64_t end = p->count - first < p->chunk ? p->count : first + p->chunk;
+        int64_t end = s->end - first < p->chunk ? s->end : first + p->chunk;
         for (int64_t i = first; i < end; i++)
             p->body(p->arg, i, lane);
     }
+}
+
+static void work(gradc_pool *p, int32_t lane)
+{
+    for (int32_t i = lane; i < p->lanes; i++)
+        work_on(p, &p->share[i], lane);
+    for (int32_t i = 0; i < lane; i++)
+        work_on(p, &p->share[i], lane);
 }
 
 /* The state once it shows an open job other than `seen`, or anything at all when stopping. */
@@ -186,9 +205,13 @@ static void run_job(gradc_pool *p, int64_t count, gradc_body body, void *arg)
     int64_t chunk = count / ((int64_t)p->lanes * CHUNKS_PER_LANE);
     p->body = body;
     p->arg = arg;
-    p->count = count;
     p->chunk = chunk > 0 ? chunk : 1;
-    atomic_store_explicit(&p->next, 0, memory_order_relaxed);
+    int64_t each = count / p->lanes, more = count % p->lanes, first = 0;
+    for (int32_t i = 0; i < p->lanes; i++) {
+        atomic_store_explicit(&p->share[i].next, first, memory_order_relaxed);
+        first += each + (i < more ? 1 : 0);
+        p->share[i].end = first;
+    }
     uint64_t job = (atomic_load_explicit(&p->state, memory_order_relaxed) & JOB_NUMBER) + NEXT_JOB;
     atomic_store(&p->state, job | OPEN);
     wake(p, count - 1);
@@ -267,7 +290,14 @@ static void pin_workers(gradc_pool *p, const cpu_set_t *allowed)
 
 #endif
 
-static void stop_workers(gradc_pool *p, int32_t started)
+static void pool_free(gradc_pool *p)
+{
+    gr_free(p->share);
+    gr_free(p->workers);
+    gr_free(p);
+}
+
+static void stop(gradc_pool *p, int32_t started)
 {
     pthread_mutex_lock(&p->mutex);
     atomic_store(&p->stop, true);
@@ -275,6 +305,10 @@ static void stop_workers(gradc_pool *p, int32_t started)
     pthread_mutex_unlock(&p->mutex);
     for (int32_t i = 0; i < started; i++)
         pthread_join(p->workers[i].thread, NULL);
+    pthread_cond_destroy(&p->left);
+    pthread_cond_destroy(&p->job);
+    pthread_mutex_destroy(&p->mutex);
+    pool_free(p);
 }
 
 static int32_t start_workers(gradc_pool *p)
@@ -308,23 +342,15 @@ static gradc_pool *pool_new(int32_t lanes)
     p->owner = getpid();
     atomic_flag_clear(&p->busy);
     p->workers = lanes > 1 ? gr_new(lanes - 1, sizeof *p->workers) : NULL;
-    if ((lanes > 1 && p->workers == NULL) || pthread_mutex_init(&p->mutex, NULL) != 0) {
-        gr_free(p->workers);
-        gr_free(p);
+    p->share = gr_aligned(lanes * (int64_t)sizeof *p->share, CACHE_LINE);
+    if ((lanes > 1 && p->workers == NULL) || p->share == NULL ||
+        pthread_mutex_init(&p->mutex, NULL) != 0) {
+        pool_free(p);
         return NULL;
     }
     pthread_cond_init(&p->job, NULL); /* neither can fail with default attributes */
     pthread_cond_init(&p->left, NULL);
     return p;
-}
-
-static void pool_free(gradc_pool *p)
-{
-    pthread_cond_destroy(&p->left);
-    pthread_cond_destroy(&p->job);
-    pthread_mutex_destroy(&p->mutex);
-    gr_free(p->workers);
-    gr_free(p);
 }
 
 int gradc_pool_open(int32_t lanes, uint32_t flags, gradc_pool **out, gradc_error *e)
@@ -346,8 +372,7 @@ int gradc_pool_open(int32_t lanes, uint32_t flags, gradc_pool **out, gradc_error
     p->spins = crowded || (flags & GRADC_POOL_SLEEPY) != 0 ? 0 : SPINS;
     int32_t started = start_workers(p);
     if (started < lanes - 1) {
-        stop_workers(p, started);
-        pool_free(p);
+        stop(p, started);
         return gr_fail(e, GRADC_MEMORY, "only %d of %d threads could be started", (int)started,
                        (int)lanes - 1);
     }
@@ -362,12 +387,10 @@ void gradc_pool_close(gradc_pool *pool)
     if (pool == NULL)
         return;
     if (getpid() != pool->owner) { /* the workers and their locks stayed with the parent */
-        gr_free(pool->workers);
-        gr_free(pool);
+        pool_free(pool);
         return;
     }
-    stop_workers(pool, pool->lanes - 1);
-    pool_free(pool);
+    stop(pool, pool->lanes - 1);
 }
 
 int32_t gradc_pool_lanes(const gradc_pool *pool)

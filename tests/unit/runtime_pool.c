@@ -79,6 +79,39 @@ static void add(void *arg, int64_t i, int32_t lane)
     sum[i] += i + 1;
 }
 
+typedef struct Start {
+    int32_t lanes;
+    int64_t first[8]; /* index that each lane begins with; -1: none yet */
+    atomic_int begun;
+} Start;
+
+/* Until all have begun nobody takes a second index. */
+static void begin(void *arg, int64_t i, int32_t lane)
+{
+    Start *s = arg;
+    if (s->first[lane] >= 0)
+        return;
+    s->first[lane] = i;
+    atomic_fetch_add(&s->begun, 1);
+    while (atomic_load(&s->begun) < s->lanes)
+        sched_yield();
+}
+
+START_TEST(lanes_begin_with_their_own_share)
+{
+    int32_t lanes = lanes_of[_i];
+    gradc_pool *p = open_pool(lanes, 0);
+    for (int64_t more = 0; more < lanes; more++) {
+        Start s = {.lanes = lanes};
+        memset(s.first, 0xff, sizeof s.first);
+        gradc_pool_parallel_for(p, 20 * lanes + more, begin, &s);
+        for (int64_t i = 0; i < lanes; i++)
+            ck_assert_int_eq(s.first[i], 20 * i + (i < more ? i : more));
+    }
+    gradc_pool_close(p);
+}
+END_TEST
+
 /* Each job reads what the one before wrote, on other lanes. */
 START_TEST(jobs_follow_one_another)
 {
@@ -300,6 +333,7 @@ Suite *suite_runtime_pool(void)
     TCase *c = tcase_create("pool");
     tcase_set_timeout(c, 120);
     tcase_add_loop_test(c, every_index_runs_once, 0, 3 * CASES);
+    tcase_add_loop_test(c, lanes_begin_with_their_own_share, 0, CASES);
     tcase_add_loop_test(c, jobs_follow_one_another, 0, CASES);
     tcase_add_loop_test(c, sleepers_wake, 0, CASES);
     tcase_add_loop_test(c, nested_use_is_serial, 0, CASES);

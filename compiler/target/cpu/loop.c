@@ -26,11 +26,12 @@ Lv emit_kernel_begin(Ir *ir, const Kernel *k, const char *name, Lv *buf)
     return fn;
 }
 
-/* A handover to another core costs some microseconds. */
+/* A handover to another core costs a microsecond or two. */
 int64_t emit_chunks(double cycles, int64_t n_units)
 {
-    double pieces = cycles / 20000;
+    double pieces = cycles / 10000;
     int64_t n = pieces > 64 ? 64 : (int64_t)pieces;
+    n += n > 1 ? n % 2 : 0; /* of three pieces one lane of two has two */
     if (n > n_units)
         n = n_units;
     return n < 2 ? 1 : n;
