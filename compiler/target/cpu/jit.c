@@ -3,6 +3,7 @@
 #include <llvm-c/Error.h>
 #include <llvm-c/LLJIT.h>
 #include <llvm-c/Orc.h>
+#include "../facts.h"
 #include "object.h"
 
 struct Loaded {
@@ -52,7 +53,7 @@ Loaded *cpu_load(Ctx *cx, const ObjectFile *object, const char *model)
     }
     if (model == NULL)
         return l;
-    char *name = arena_printf(&cx->perm, "%s_model", model);
+    char *name = arena_printf(&cx->perm, "%s_model", name_identifier(&cx->perm, model));
     l->model = loaded_symbol(l, name);
     if (l->model == NULL) {
         diag_error(cx, E0702, NO_SPAN, "the object has no symbol %s", name);
