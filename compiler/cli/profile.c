@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "../plan/report.h"
+#include "../target/facts.h"
 #include "timing.h"
 
 static const char *const limit_name[N_LIMITS] = {[LIMIT_FLOPS] = "flops",
@@ -146,7 +147,7 @@ static bool takes_turns(const Call *call, int32_t n, int64_t threads)
 int profile_session(const Cli *c, Session *s, const ProfileRun *run, Profile *to)
 {
     Arena *a = &s->arena;
-    const Program *program = s->out.program;
+    const Program *program = s->out.object.program;
     *to = (Profile){.entry = entry_name((EntryKind)longest_entry(s->model)),
                     .n_calls = run->n_calls,
                     .threads = run->threads};
@@ -158,7 +159,8 @@ int profile_session(const Cli *c, Session *s, const ProfileRun *run, Profile *to
     if (status != EXIT_OK)
         return status;
     Recorder r = recorder_make(to, a);
-    Lap *hook = loaded_symbol(s->loaded, arena_printf(a, "%s_lap", program->name));
+    Lap *hook =
+        loaded_symbol(s->loaded, arena_printf(a, "%s_lap", name_identifier(a, program->name)));
     *hook = (Lap){lap, &r};
     int st = record_calls(s, &r, run);
     *hook = (Lap){0};

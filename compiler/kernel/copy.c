@@ -73,6 +73,8 @@ static void copy_contraction(const Kernel *k, Kernel *n, const Val *to)
     m->b = to[c->b];
     m->all = to[c->all];
     m->all_buf = c->all_buf;
+    m->side_sum = c->side_sum;
+    m->side_sum_buf = c->side_sum_buf;
     for (int r = K_B; r <= K_K; r++)
         for (int i = 0; i < c->n[r]; i++)
             if (to[c->dim[r][i]] != 0)

@@ -211,6 +211,11 @@ KCost kernel_cost(const Kernel *k)
             2 * extent_of(k, K_B) * extent_of(k, K_M) * extent_of(k, K_N) * extent_of(k, K_K);
         c.flops += c.contract_flops;
         c.bytes_written += k->con.all != 0;
+        if (k->con.side_sum != 0) {
+            double sums = extent_of(k, k->con.side_sum == 1 ? K_M : K_N);
+            c.flops += sums * extent_of(k, K_K);
+            c.bytes_written += sums * dtype_bytes(k->con.dtype);
+        }
     }
     arena_reset(k->arena, mark);
     return c;

@@ -284,6 +284,8 @@ Kernel *kernel_expand(Arena *arena, const Kernel *k)
                 c.to->con.dim[r][c.to->con.n[r]++] = c.map[k->con.dim[r][i]];
         c.to->con.all = c.map[k->con.all];
         c.to->con.all_buf = k->con.all_buf;
+        c.to->con.side_sum = k->con.side_sum;
+        c.to->con.side_sum_buf = k->con.side_sum_buf;
     }
     k_finish(c.to);
     return c.to;

@@ -40,6 +40,10 @@
  *   With `all`, element 0 of a bool buffer is afterwards whether a value of the epilogue was true
  *   wherever the epilogue ran. Nothing else in the kernel touches that buffer, and whoever calls
  *   the kernel sets the element to true before: then lanes only ever store false to it.
+ *   With `side_sum` = 1 (of A) or 2 (of B) elements 0, 1, ... of a buffer of the chain's dtype are
+ *   afterwards, for each m (n), sums of that operand's elements over k in index order, from 0. The
+ *   operand has no b index, and nothing else in the kernel touches that buffer. Targets alone make
+ *   such kernels, of two that follow one another.
  *   With `pairs` both operands are bf16, and k goes two by two from the start of each leaf, the
  *   second of two first: s = fmz(a[k], b[k], fmz(a[k+1], b[k+1], s)); a last k without a partner
  *   is s = fmz(a[k], b[k], s). fmz is fma in f32, where a denormal operand is a zero of its sign,
@@ -176,6 +180,8 @@ typedef struct KContract {
     bool pairs;       /* of bf16; then leaves are even */
     Val all;          /* a bool of the epilogue; 0: none */
     int32_t all_buf;  /* ... the buffer that tells whether all of it is true */
+    int side_sum;     /* 1: of A, 2: of B, whose sums over k are given, too; 0: of neither */
+    int32_t side_sum_buf;
 } KContract;
 
 typedef struct Kernel {

@@ -34,8 +34,9 @@ static uint64_t hash_inst(uint64_t h, const KInst *i)
 
 static uint64_t hash_contract(uint64_t h, const KContract *c)
 {
-    const int64_t word[] = {c->dtype,  c->a_from, c->a_to, c->a,     c->b_from, c->b_to,   c->b,
-                            c->e_from, c->e_to,   c->leaf, c->pairs, c->all,    c->all_buf};
+    const int64_t word[] = {c->dtype, c->a_from, c->a_to,    c->a,        c->b_from,
+                            c->b_to,  c->b,      c->e_from,  c->e_to,     c->leaf,
+                            c->pairs, c->all,    c->all_buf, c->side_sum, c->side_sum_buf};
     return hash_bytes(h, word, sizeof word);
 }
 
@@ -87,7 +88,8 @@ static bool same_contract(const KContract *x, const KContract *y)
     return x->dtype == y->dtype && x->a_from == y->a_from && x->a_to == y->a_to && x->a == y->a &&
            x->b_from == y->b_from && x->b_to == y->b_to && x->b == y->b && x->e_from == y->e_from &&
            x->e_to == y->e_to && x->leaf == y->leaf && x->pairs == y->pairs && x->all == y->all &&
-           x->all_buf == y->all_buf;
+           x->all_buf == y->all_buf && x->side_sum == y->side_sum &&
+           x->side_sum_buf == y->side_sum_buf;
 }
 
 static bool same_limit(const KLimit *x, const KLimit *y)

@@ -66,10 +66,11 @@ typedef struct ObjectFile {
     const LaunchedCalls *launched;   /* of the target cuda: by entry of the Program */
     const char *cpu;                 /* "cpu:znver3" */
     int64_t device_bytes;            /* of the target cuda: allocated on the device */
-    int32_t n_kernels;               /* kernel functions in the object */
-    int32_t n_chains;                /* of calls in its entries, cpu/chain.h; with laps: that there
-                                        would be without */
-    int32_t n_parts, n_cached;       /* compiled by themselves; of these, from the cache */
+    const Program *program;    /* of the target cpu: its entries' calls as they are in the object */
+    int32_t n_kernels;         /* kernel functions in the object */
+    int32_t n_chains;          /* of calls in its entries, cpu/chain.h; with laps: that there
+                                  would be without */
+    int32_t n_parts, n_cached; /* compiled by themselves; of these, from the cache */
 } ObjectFile;
 
 typedef struct Target {

@@ -23,6 +23,8 @@ train $name {
 END
     "$gradc" run -q "$scratch/$name.model" >"$scratch/text" 2>&1 && grep -q loss "$scratch/text"
     verdict $? "run $name: $(cat "$scratch/text")"
+    "$gradc" bench -q "$scratch/$name.model" --steps 1 --profile >"$scratch/text" 2>&1
+    verdict $? "profile of $name: $(cat "$scratch/text")"
     "$gradc" build -q "$scratch/$name.model" -o "$scratch/$name.o" >"$scratch/text" 2>&1 &&
         ${CC:-cc} -std=c11 -Wall -Werror -fsyntax-only -I"$root/runtime" -x c \
             "$scratch/$name.h" >>"$scratch/text" 2>&1

@@ -1,6 +1,6 @@
-# Random valid models (tests/smith): RANDOM_MODELS of them (250), from SEED; before them
-# the reduced ones that gradc once got wrong, and keys that are transposed before a scan; WORK_MODELS
-# (400) of matrices, whose kernels compute no sum for each element of what reads it.
+# Random valid models (tests/smith): RANDOM_MODELS of them (250), from SEED; before them the reduced
+# ones that gradc once got wrong, keys that are transposed before a scan, and sums in passing;
+# WORK_MODELS (400) of matrices, whose kernels compute no sum for each element of what reads it.
 . tests/stage.sh
 need_gradc
 
@@ -10,7 +10,7 @@ if ! build build Release gradc-smith >build/log/make-smith.txt 2>&1; then
     fail "the build of gradc-smith"
     finish
 fi
-set -- tests/smith/found/*.model tests/golden/chunk/keys.model
+set -- tests/smith/found/*.model tests/golden/chunk/keys.model tests/smith/side_sums*.model
 # shellcheck disable=SC2016  # expanded by the inner shell
 printf '%s\n' "$@" | sort -r | xargs -P "$(cores)" -I {} sh -c '
     said=build/log/found-$(basename "$1" .model)

@@ -195,6 +195,9 @@ typedef struct ConPlan {
 } ConPlan;
 enum { CON_LARGE_CACHE = 2 << 20 }; /* bytes of a second cache that has room for long panels */
 void con_plan(ConPlan *p, const Kernel *k, const Machine *m, Arena *arena);
+/* con_pack.c: whether sums of this side are given (KContract.side_sum), and can be by this plan. */
+bool con_sums_side(const ConPlan *p, const Side *s);
+bool con_can_sum_side(const ConPlan *p);
 
 typedef struct Con {
     Gen g;
@@ -203,6 +206,7 @@ typedef struct Con {
     Arena *arena;
     Lv scratch;
     bool stored; /* what the epilogue stores is in memory: con_all() */
+    Lv leads;    /* i1: the block at hand has the first panel of the side that is not summed up */
 } Con;
 
 static inline Lv con_less(const Con *c, Lv x, Lv y)
@@ -267,6 +271,8 @@ Lv con_dot(Ir *ir, const ConPlan *p, Lv a, Lv b, Lv s);
 void con_pair_columns(Ir *ir, const ConPlan *p, Lv b, int64_t line, Lv *row);
 /* con_pack.c: rows [r0, r0+count) of a side, k in [k0, k0+kn), to dst[k][width]. */
 void con_pack(Con *c, Side *s, int width, Lv r0, Lv count, Lv k0, Lv kn, Lv dst);
+/* Sums of free indices [from, to) of a side that nothing packs, by whoever leads. */
+void con_sum_in_place(Con *c, Side *s, Lv from, Lv to, Lv k0, Lv kn);
 /* Address of element (r, k) of a plain side. */
 Lv con_address(Con *c, Side *s, Lv r, Lv k);
 /* con_window.c, for a plan: cuts rows into panels of at most so many; false: no window. */

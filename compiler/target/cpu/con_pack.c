@@ -139,12 +139,13 @@ static void pack_scalar(Con *c, Side *s, int width, Lv r0, Lv count, Lv k0, Lv k
 typedef struct Strip {
     Lv here[K_MAX_DIMS], next[K_MAX_DIMS];
     Lv live, split;
+    Lv sums, at, mask; /* of a side that is summed up: slot, where they are stored, which */
 } Strip;
 
 static Strip strip_at(Con *c, Side *s, Lv r0, Lv count, int at, bool partial)
 {
     Ir *ir = c->ir;
-    Strip t;
+    Strip t = {.sums = NULL};
     int n = s->free.n;
     Lv rest = LLVMBuildSub(ir->b, count, ir_int(ir, at), "");
     Lv last = ir_add(ir, count, ir_int(ir, -1)), first = ir_int(ir, at);
@@ -195,6 +196,68 @@ static Lv one_strip(Con *c, Side *s, Strip *t, bool partial, bool joined, KLoop 
                   : strip_value(c, s, t->here, k, partial ? t->live : NULL);
 }
 
+/* ---- sums of what is packed (KContract.side_sum) -------------------------------------------- */
+
+bool con_sums_side(const ConPlan *p, const Side *s)
+{
+    int side = p->k->con.side_sum;
+    return side != 0 && s->is_row == ((side == 1) != p->swap);
+}
+
+/* Vectors lie along its free indices, and all of it is met by whoever has the first panel of the
+ * other side. */
+bool con_can_sum_side(const ConPlan *p)
+{
+    bool row = con_sums_side(p, &p->rows);
+    const Side *s = row ? &p->rows : &p->cols;
+    bool along = s->in_place ? s->plain && s->rs == 1 : s->pack == PACK_ROW;
+    return p->lanes == NULL && p->n_units > 0 && p->n_batch == 1 && p->n_k > 0 && !p->pairs &&
+           !p->window.is && p->type == F32 && p->mach->masked && p->row_reach == K_ALL &&
+           p->col_reach == K_ALL && p->k_reach == K_ALL && along && (row || !p->direct) &&
+           s->free.run == s->free.total;
+}
+
+/* Where they stand after the k before k0: they rest where they are stored. */
+static void begin_sums(Con *c, Strip *strip, int width, Lv r0, Lv count, Lv k0)
+{
+    Ir *ir = c->ir;
+    int lanes = c->p->vl;
+    Lt f = ir_vec(ir->f32, lanes);
+    for (int j = 0; j * lanes < width; j++) {
+        Strip *t = &strip[j];
+        gen_vector(&c->g, lanes, 0, LLVMBuildSub(ir->b, count, ir_int(ir, j * lanes), ""));
+        t->mask = c->g.mask;
+        t->at = ir_at_byte(ir, c->g.buf[c->p->k->con.side_sum_buf],
+                           offset(c, ir_add(ir, r0, ir_int(ir, j * lanes))));
+        t->sums = ir_slot(ir, f, 64);
+        gen_scalar(&c->g);
+        Lv begun = LLVMBuildICmp(ir->b, LLVMIntNE, k0, ir_int(ir, 0), "");
+        Lv none = LLVMConstNull(LLVMTypeOf(t->mask));
+        t->mask = LLVMBuildSelect(ir->b, c->leads, t->mask, none, "");
+        Lv old = LLVMBuildSelect(ir->b, begun, t->mask, none, "");
+        Lv arg[] = {t->at, ir_int32(ir, 4), old, LLVMConstNull(f)};
+        Lt type[] = {f, ir->ptr};
+        LLVMBuildStore(ir->b, ir_intrinsic(ir, "llvm.masked.load", type, 2, arg, 4), t->sums);
+    }
+}
+
+static void add_to_sum(Con *c, const Strip *t, Lv x)
+{
+    Lv sum = LLVMBuildLoad2(c->ir->b, LLVMTypeOf(x), t->sums, "");
+    LLVMBuildStore(c->ir->b, gen_alu(&c->g, KI_ADD, F32, F32, sum, x, NULL), t->sums);
+}
+
+static void end_sums(Con *c, const Strip *strip, int width)
+{
+    Ir *ir = c->ir;
+    Lt f = ir_vec(ir->f32, c->p->vl), type[] = {f, ir->ptr};
+    for (int j = 0; j * c->p->vl < width; j++) {
+        Lv arg[] = {LLVMBuildLoad2(ir->b, f, strip[j].sums, ""), strip[j].at, ir_int32(ir, 4),
+                    strip[j].mask};
+        ir_intrinsic(ir, "llvm.masked.store", type, 2, arg, 4);
+    }
+}
+
 /* The next panel's elements of this k, which nothing else asks for in time. */
 static void prefetch(Con *c, int width, Lv at)
 {
@@ -204,7 +267,7 @@ static void prefetch(Con *c, int width, Lv at)
 }
 
 /* Vectors are stored whole; what they write beyond the panel's row is the next row's,
- * written after it. */
+ * written after it. dst NULL: they are only summed up. */
 static void pack_strips(Con *c, Side *s, int width, Strip *strip, bool partial, bool joined, Lv k0,
                         Lv kn, Lv dst, Lv ahead)
 {
@@ -216,8 +279,11 @@ static void pack_strips(Con *c, Side *s, int width, Strip *strip, bool partial, 
         Lv at = ir_mul(ir, ir_add(ir, k.l.i, ir_int(ir, i)), s->ks * s->es);
         prefetch(c, width, ir_at_byte(ir, ahead, at));
     }
-    for (int j = 0; j * lanes < width; j++)
+    for (int j = 0; j * lanes < width; j++) {
         x[j] = one_strip(c, s, &strip[j], partial, joined, &k);
+        if (strip[j].sums != NULL)
+            add_to_sum(c, &strip[j], x[j]);
+    }
     if (c->p->pairs) {
         Lv has = to_partner(c, &s->k, &k, kn);
         for (int j = 0; j * lanes < width; j++) {
@@ -226,7 +292,7 @@ static void pack_strips(Con *c, Side *s, int width, Strip *strip, bool partial, 
         }
     }
     Lv row = c->p->pairs ? LLVMBuildLShr(ir->b, k.l.i, ir_int(ir, 1), "") : k.l.i;
-    for (int j = 0; j * lanes < width; j++)
+    for (int j = 0; j * lanes < width && dst != NULL; j++)
         con_store_packed(c, x[j], dst, ir_add(ir, ir_mul(ir, row, width), ir_int(ir, j * lanes)));
     close_k_by(c, &s->k, &k, ir_int(ir, 1), ir_int(ir, step));
     gen_scalar(&c->g);
@@ -236,14 +302,20 @@ static void pack_row(Con *c, Side *s, int width, Lv r0, Lv count, Lv k0, Lv kn, 
 {
     Ir *ir = c->ir;
     int lanes = c->p->vl;
-    bool partial = width % lanes != 0 || s->free.total % width != 0;
+    bool partial = width % lanes != 0 || s->free.total % width != 0 || dst == NULL;
     Strip strip[MAX_WIDTH];
     for (int j = 0; j * lanes < width; j++)
         strip[j] = strip_at(c, s, r0, count, j * lanes, partial);
     if (s->free.run == s->free.total) {
-        bool far = con_wide_steps(c->p, s) && c->p->ask[s->is_row ? ASK_ROWS : ASK_COLS].n == 0;
+        bool far = dst != NULL && con_wide_steps(c->p, s) &&
+                   c->p->ask[s->is_row ? ASK_ROWS : ASK_COLS].n == 0;
         Lv ahead = far ? con_address(c, s, ir_add(ir, r0, ir_int(ir, width)), k0) : NULL;
+        bool sums = con_sums_side(c->p, s) && (dst == NULL || !s->in_place);
+        if (sums)
+            begin_sums(c, strip, width, r0, count, k0);
         pack_strips(c, s, width, strip, partial, false, k0, kn, dst, ahead);
+        if (sums)
+            end_sums(c, strip, width);
         return;
     }
     Lv crossing = LLVMConstInt(ir->i1, 0, 0);
@@ -255,6 +327,18 @@ static void pack_row(Con *c, Side *s, int width, Lv r0, Lv count, Lv k0, Lv kn, 
     pack_strips(c, s, width, strip, partial, true, k0, kn, dst, NULL);
     ir_else(ir, &f);
     pack_strips(c, s, width, strip, partial, false, k0, kn, dst, NULL);
+    ir_end_if(ir, &f);
+}
+
+void con_sum_in_place(Con *c, Side *s, Lv from, Lv to, Lv k0, Lv kn)
+{
+    Ir *ir = c->ir;
+    int width = 4 * c->p->vl;
+    IrIf f = ir_if(ir, c->leads);
+    IrLoop l = ir_loop(ir, from, to, width, true);
+    Lv count = ir_min(ir, LLVMBuildSub(ir->b, to, l.i, ""), ir_int(ir, width));
+    pack_row(c, s, width, l.i, count, k0, kn, NULL);
+    ir_loop_end(ir, &l);
     ir_end_if(ir, &f);
 }
 

@@ -347,10 +347,11 @@ static Lv once_packed(Con *c, Lv panel)
     return ir_at_byte(c->ir, scratch_at(c, p->b_at), ir_mul(c->ir, panel, p->kc * p->nr * p->es));
 }
 
-static void pack_all_cols(Con *c)
+static void pack_all_cols(Con *c, Lv row_from)
 {
     Ir *ir = c->ir;
     const ConPlan *p = c->p;
+    c->leads = equal(c, row_from, ir_int(ir, 0));
     Place all = {.k0 = ir_int(ir, 0), .kn = ir_int(ir, p->n_k)};
     con_stage_reset(c, &c->p->cols);
     IrLoop l = ir_loop(ir, ir_int(ir, 0), ir_int(ir, p->col_panels), 1, false);
@@ -371,6 +372,8 @@ static void column_panel(Con *c, Range rows, Lv panel, const Place *at)
         rows_of_tiles(c, rows, panel, base, false, &staged);
         return;
     }
+    if (con_sums_side(p, &p->cols) && p->cols.in_place)
+        con_sum_in_place(c, &p->cols, col0, ir_add(ir, col0, cols), at->k0, at->kn);
     bool both = p->cols.in_place && p->n_cols % p->nr != 0 && con_narrow(p) == 0;
     IrIf f = {NULL, NULL};
     if (both)
@@ -403,6 +406,22 @@ static void column_group(Con *c, Range rows, Range cols, const Place *at)
     ir_loop_end(ir, &l);
 }
 
+/* Of several lanes, or blocks, that meet the same elements one sums them up. */
+static void begin_side_sums(Con *c, Range rows, Range cols, const Place *at)
+{
+    Ir *ir = c->ir;
+    ConPlan *p = c->p;
+    if (p->k->con.side_sum == 0)
+        return;
+    bool of_rows = con_sums_side(p, &p->rows);
+    c->leads = equal(c, of_rows ? cols.from : rows.from, ir_int(ir, 0));
+    if (!of_rows || !p->rows.in_place)
+        return;
+    Lv n, from = con_row_of(c, rows.from, &n);
+    Lv last = con_row_of(c, ir_add(ir, rows.to, ir_int(ir, -1)), &n);
+    con_sum_in_place(c, &p->rows, from, ir_add(ir, last, n), at->k0, at->kn);
+}
+
 static void k_block(Con *c, Range rows, Range cols, const Place *where)
 {
     Ir *ir = c->ir;
@@ -410,6 +429,7 @@ static void k_block(Con *c, Range rows, Range cols, const Place *where)
     Place here = *where, *at = &here;
     con_stage_reset(c, &p->rows);
     con_stage_reset(c, &p->cols);
+    begin_side_sums(c, rows, cols, at);
     if (p->window.is) {
         Lv count, first = con_row_of(c, rows.from, &count);
         Lv last = con_row_of(c, ir_add(ir, rows.to, ir_int(ir, -1)), &count);
@@ -541,7 +561,7 @@ static void emit_units(Con *c, Lv begin, Lv end)
         flat = d > 0 ? LLVMBuildUDiv(ir->b, flat, extent, "") : flat;
     }
     if (p->cols_once)
-        pack_all_cols(c);
+        pack_all_cols(c, from);
     Range some = {from, to};
     limited_blocks(c, p->split_cols ? all_rows : some, p->split_cols ? some : all_cols);
     Lv next = ir_add(ir, u, LLVMBuildSub(ir->b, to, from, ""));

@@ -5,6 +5,7 @@
 #include "chain.h"
 #include "join.h"
 #include "model.h"
+#include "side_sums.h"
 #include "units.h"
 
 enum { DEFAULT_THREADS = 8 };
@@ -315,7 +316,8 @@ static bool cpu_emit(Ctx *cx, const Program *p, const TargetOptions *o, Arena *a
     if (mach == NULL)
         return false;
     Model m = {.cx = cx, .o = o, .arena = arena, .out = out};
-    m.p = panels_program(mach, o, p, arena, &m.panels);
+    m.p = side_sums_program(mach, panels_program(mach, o, p, arena, &m.panels), arena);
+    out->program = m.p;
     out->n_kernels = m.p->kernel.n;
     m.name = name_identifier(arena, p->name);
     out->cpu = arena_printf(arena, "cpu:%s", mach->cpu);
