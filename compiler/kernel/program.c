@@ -27,6 +27,15 @@ int32_t program_kernel(Program *p, Kernel *k)
     return p->kernel.n - 1;
 }
 
+const Operand **call_operands(const Program *p, const Call *c, Arena *arena)
+{
+    const Kernel *k = p->kernel.at[c->kernel];
+    const Operand **x = NEW_ARRAY(arena, const Operand *, k->buf.n);
+    for (int i = 0, o = 0; i < k->buf.n; i++)
+        x[i] = k->buf.at[i].mode == K_LOCAL ? NULL : &c->op[o++];
+    return x;
+}
+
 static bool has_body(const Call *c)
 {
     return c->kind == CALL_LOOP || c->kind == CALL_GUARD;

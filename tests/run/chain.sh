@@ -9,6 +9,8 @@ set -u
 gradc=${1:-build/gradc}
 # shellcheck source=tests/tally.sh
 . "$(dirname "$0")/../tally.sh"
+# shellcheck source=tests/bits.sh
+. "$(dirname "$0")/../bits.sh"
 make_scratch
 
 cat >"$scratch/net.model" <<'E1'
@@ -53,14 +55,6 @@ chains() {
     nm "$scratch/m.o" | grep -c "$name\.$of\.chain"
 }
 
-# grads MODEL NAME OPTION...: writes loss and gradients to scratch/NAME.
-grads() {
-    of=$scratch/$1.model to=$scratch/$2
-    shift 2
-    "$gradc" run -q "$of" "$@" --grads-out "$to" >"$to.txt" 2>&1 ||
-        { cat "$to.txt" && return 1; }
-}
-
 if [ "$(uname -m)" = x86_64 ]; then
     for cpu in x86-64-v3 sapphirerapids; do
         for entry in eval grad step; do
@@ -98,17 +92,6 @@ else
 fi
 
 for model in net separable; do
-    grads $model one --threads 1
-    verdict $? "$model: one lane"
-    for lanes in 2 3 8; do
-        grads $model "lanes$lanes" --threads "$lanes" && cmp "$scratch/one" "$scratch/lanes$lanes"
-        verdict $? "$model, $lanes lanes: other bits"
-    done
-    if grep -q -w avx512f /proc/cpuinfo 2>/dev/null; then
-        grads $model narrow --threads 2 --cpu x86-64-v3 && cmp "$scratch/one" "$scratch/narrow"
-        verdict $? "$model, x86-64-v3: other bits"
-    else
-        skip "other tiles: this processor has no AVX-512"
-    fi
+    same_bits $model
 done
 total

@@ -9,6 +9,8 @@ set -u
 gradc=${1:-build/gradc}
 # shellcheck source=tests/tally.sh
 . "$(dirname "$0")/../tally.sh"
+# shellcheck source=tests/bits.sh
+. "$(dirname "$0")/../bits.sh"
 make_scratch
 cp "$(dirname "$0")"/../smith/side_sums*.model "$scratch"
 
@@ -17,14 +19,6 @@ sums() {
     "$gradc" build -q "$scratch/$1.model" --verify --cpu "$2" --entry grad -o "$scratch/m.o" ||
         return 1
     nm "$scratch/m.o" | grep -c '\.k[0-9]*_contract[a-z_]*_sum$'
-}
-
-# grads MODEL NAME OPTION...: writes loss and gradients to scratch/NAME.
-grads() {
-    of=$scratch/$1.model to=$scratch/$2
-    shift 2
-    "$gradc" run -q "$of" "$@" --grads-out "$to" >"$to.txt" 2>&1 ||
-        { cat "$to.txt" && return 1; }
 }
 
 if [ "$(uname -m)" = x86_64 ]; then
@@ -45,17 +39,6 @@ END
 fi
 
 for model in side_sums side_sums_pictures side_sums_far; do
-    grads $model one --threads 1
-    verdict $? "$model: one lane"
-    for lanes in 2 3 8; do
-        grads $model "lanes$lanes" --threads "$lanes" && cmp "$scratch/one" "$scratch/lanes$lanes"
-        verdict $? "$model, $lanes lanes: other bits"
-    done
-    if grep -q -w avx512f /proc/cpuinfo 2>/dev/null; then
-        grads $model narrow --threads 2 --cpu x86-64-v3 && cmp "$scratch/one" "$scratch/narrow"
-        verdict $? "$model, x86-64-v3: other bits"
-    else
-        skip "other tiles: this processor has no AVX-512"
-    fi
+    same_bits $model
 done
 total

@@ -95,16 +95,6 @@ static void all_calls(Search *s, EachCall *f)
         each_call(s, s->p->entry.at[e].call, s->p->entry.at[e].n_calls, f);
 }
 
-/* By KBuf: its operand, or NULL of a LOCAL one. */
-static const Operand **operands(const Search *s, const Call *c)
-{
-    const Kernel *k = s->p->kernel.at[c->kernel];
-    const Operand **x = NEW_ARRAY(s->arena, const Operand *, k->buf.n);
-    for (int i = 0, o = 0; i < k->buf.n; i++)
-        x[i] = k->buf.at[i].mode == K_LOCAL ? NULL : &c->op[o++];
-    return x;
-}
-
 /* It begins at a matrix, in every turn of the loops around. */
 static bool at_matrix(const Search *s, const Operand *o)
 {
@@ -183,7 +173,7 @@ static void want_parameters(Search *s, Call *c)
     if (c->kind != CALL_KERNEL)
         return;
     const Kernel *k = s->p->kernel.at[c->kernel];
-    const Operand **op = operands(s, c);
+    const Operand **op = call_operands(s->p, c, s->arena);
     if (k->kind != K_CONTRACT || k->con.pairs)
         return;
     const Val factor[] = {k->con.a, k->con.b};
@@ -236,7 +226,7 @@ static void look_at(Search *s, Call *c)
     if (c->kind != CALL_KERNEL)
         return;
     const Kernel *k = s->p->kernel.at[c->kernel];
-    const Operand **op = operands(s, c);
+    const Operand **op = call_operands(s->p, c, s->arena);
     bool some = false;
     for (int i = 0; i < k->buf.n; i++)
         some = some || (op[i] != NULL && wanted(s, op[i]->buffer));
@@ -302,7 +292,7 @@ static int32_t rewritten(const Rewrite *r, const Call *c)
 {
     const Search *s = r->s;
     Kernel *k = s->p->kernel.at[c->kernel];
-    const Operand **op = operands(s, c);
+    const Operand **op = call_operands(s->p, c, s->arena);
     bool *which = NEW_ARRAY(s->arena, bool, k->buf.n), alike = panels_elementwise(k, which);
     for (int i = 0; i < k->buf.n; i++)
         alike = alike && (!which[i] || wanted(s, op[i]->buffer));

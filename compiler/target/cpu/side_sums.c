@@ -114,31 +114,13 @@ static bool same_value(Match *m, Val x, Val y)
     const KInst *i = &m->x->inst.at[x], *j = &m->y->inst.at[y];
     if (i->op != j->op || i->dtype != j->dtype)
         return false;
-    switch ((KOp)i->op) {
-    case KI_CONST:
+    if (i->op == KI_CONST)
         return i->imm.i == j->imm.i;
-    case KI_LOAD:
+    if (i->op == KI_LOAD)
         return same_load(m, &m->x->access.at[i->aux], &m->y->access.at[j->aux]);
-    case KI_ADD:
-    case KI_SUB:
-    case KI_MUL:
-    case KI_DIV:
-    case KI_MIN:
-    case KI_MAX:
-    case KI_FMA:
-    case KI_NEG:
-    case KI_ABS:
-    case KI_SQRT:
-    case KI_EQ:
-    case KI_NE:
-    case KI_LT:
-    case KI_LE:
-    case KI_SELECT:
-    case KI_CAST:
-        return same_value(m, i->a, j->a) && same_value(m, i->b, j->b) && same_value(m, i->c, j->c);
-    default:
-        return false;
-    }
+    KClass class = kop_class((KOp)i->op);
+    return (class == K_CLASS_UNARY || class == K_CLASS_BINARY || class == K_CLASS_TERNARY) &&
+           same_value(m, i->a, j->a) && same_value(m, i->b, j->b) && same_value(m, i->c, j->c);
 }
 
 /* Indices, outermost first, and by how far each moves every access; those that are one index are
@@ -219,7 +201,8 @@ static bool is_of(const Sum *s, Match m, int side)
 {
     const KContract *c = &m.y->con;
     KRole role = side == 1 ? K_M : K_N;
-    if (!same_value(&m, s->value, side == 1 ? c->a : c->b) || m.n == 0 || s->to->at.base != 0)
+    if (!same_value(&m, s->value, side == 1 ? c->a : c->b) || m.n == 0 || s->to->at.base != 0 ||
+        !only_of(&s->to->at, s->free, s->n_free, NULL, 0))
         return false;
     for (int i = 0; i < m.n; i++)
         if (!only_of(&m.x_at[i]->at, s->free, s->n_free, s->term, s->n_terms) ||
@@ -242,15 +225,6 @@ typedef struct Search {
     Arena *arena;
     bool any;
 } Search;
-
-static const Operand **operands(const Search *t, const Call *c)
-{
-    const Kernel *k = t->from->kernel.at[c->kernel];
-    const Operand **x = NEW_ARRAY(t->arena, const Operand *, k->buf.n);
-    for (int i = 0, o = 0; i < k->buf.n; i++)
-        x[i] = k->buf.at[i].mode == K_LOCAL ? NULL : &c->op[o++];
-    return x;
-}
 
 static int64_t end_of(const Buffer *b)
 {
@@ -275,7 +249,7 @@ static bool lets_by(const Search *t, const Call *c, const Call *sum, const Opera
         c->scratch > 0 ? c->lanes * c->lane_bytes : (int64_t)p->threads_max * p->lane_bytes;
     if (to->offset < lo + bytes && lo < end_of(to))
         return false;
-    const Operand **op = operands(t, c);
+    const Operand **op = call_operands(t->from, c, t->arena);
     for (int i = 0; i < k->buf.n; i++) {
         if (op[i] == NULL)
             continue;
@@ -305,23 +279,24 @@ static Kernel *with_side_sum(const Search *t, const Kernel *k, int side, int64_t
 }
 
 /* Puts the sum of call[i] into the contraction of call[j].   fails: false. */
-static bool put(Search *t, const Call *call, int i, int j, Call *to)
+static bool put(Search *t, const Sum *s, const Call *call, int i, int j, Call *to)
 {
     const Program *p = t->from;
     const Kernel *k = p->kernel.at[call[j].kernel];
-    Sum s;
-    if (k->kind != K_CONTRACT || k->con.dtype != F32 || k->limit.is || k->con.side_sum != 0 ||
-        !is_sum(p->kernel.at[call[i].kernel], &s))
+    if (k->kind != K_CONTRACT || k->con.dtype != F32 || k->limit.is || k->con.side_sum != 0)
         return false;
-    Match m = {.x = s.k, .y = k, .x_op = operands(t, &call[i]), .y_op = operands(t, &call[j])};
-    int side = is_of(&s, m, 1) ? 1 : is_of(&s, m, 2) ? 2 : 0;
-    const Operand *given = m.x_op[s.to->buf];
+    Match m = {.x = s->k,
+               .y = k,
+               .x_op = call_operands(t->from, &call[i], t->arena),
+               .y_op = call_operands(t->from, &call[j], t->arena)};
+    int side = is_of(s, m, 1) ? 1 : is_of(s, m, 2) ? 2 : 0;
+    const Operand *given = m.x_op[s->to->buf];
     if (side == 0 || p->buffer.at[given->buffer].offset < 0)
         return false;
     for (int c = i + 1; c <= j; c++)
         if (!lets_by(t, &call[c], &call[i], given))
             return false;
-    Kernel *with = with_side_sum(t, k, side, s.k->buf.at[s.to->buf].elems);
+    Kernel *with = with_side_sum(t, k, side, s->k->buf.at[s->to->buf].elems);
     if (with == NULL)
         return false;
     Operand *op = NEW_ARRAY(t->arena, Operand, call[j].n_ops + 1);
@@ -342,7 +317,7 @@ static bool has_gone(Search *t, const Call *call, int32_t n, int32_t i, Call *to
     if (!is_sum(t->from->kernel.at[call[i].kernel], &s))
         return false;
     for (int32_t j = i + 1; j < n && j <= i + REACH && call[j].kind == CALL_KERNEL; j++)
-        if (!taken[j] && put(t, call, i, j, &to[j])) {
+        if (!taken[j] && put(t, &s, call, i, j, &to[j])) {
             taken[j] = true;
             return true;
         }
