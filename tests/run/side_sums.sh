@@ -38,6 +38,11 @@ side_sums_far x86-64-v3 3
 END
 fi
 
+"$gradc" bench -q "$scratch/side_sums.model" --threads 1 --steps 2 --profile >"$scratch/text" 2>&1
+n=$(grep -c ': contract[a-z_]*_sum$' "$scratch/text")
+[ "$n" -gt 0 ] || ! grep -q avx2 /proc/cpuinfo
+verdict $? "a profile names no product that sums up a side: $(cat "$scratch/text")"
+
 for model in side_sums side_sums_pictures side_sums_far; do
     same_bits $model
 done

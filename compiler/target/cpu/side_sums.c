@@ -306,6 +306,8 @@ static bool put(Search *t, const Sum *s, const Call *call, int i, int j, Call *t
     to->op = op;
     to->n_ops++;
     to->kernel = program_kernel(t->to, with);
+    if (to->label != NULL)
+        to->label = arena_printf(t->arena, "%s_sum", to->label);
     t->any = true;
     return true;
 }
