@@ -1,5 +1,59 @@
-# shellcheck shell=sh disable=SC2154 # the test sets them
-# Sourced by tests of what kernels compute, behind tally.sh: models in $scratch, run by $gradc.
+# Sourced after tally.sh by runners of $gradc whose models are $scratch/NAME.model: bytes of their
+# plans, and bits of what they compute.
+# shellcheck shell=sh disable=SC2154
+
+# grad_plan NAME OPTION...: of the grad entry, as JSON. value KEY FILE: its first number of this key.
+grad_plan() {
+    name=$1
+    shift
+    "$gradc" plan "$scratch/$name.model" --verify --entry grad --json "$@"
+}
+value() {
+    grep -o "\"$1\": *[0-9]*" "$2" | head -n 1 | grep -o '[0-9]*$'
+}
+
+# field NAME KEY OPTION...: of the plan of the grad entry.
+field() {
+    name=$1 key=$2
+    shift 2
+    grad_plan "$name" "$@" >"$scratch/field"
+    value "$key" "$scratch/field"
+}
+
+# largest NAME OPTION...: the peak of the entry that takes most.
+largest() {
+    name=$1
+    shift
+    "$gradc" plan "$scratch/$name.model" --json "$@" | grep -o '"peak": *[0-9]*' |
+        grep -o '[0-9]*$' | sort -n | tail -n 1
+}
+
+# bits NAME OPTION...: loss, gradients and parameters after a step on $threads lanes, in
+# $scratch/NAME.bits.
+threads=1
+bits() {
+    name=$1
+    shift
+    "$gradc" run "$scratch/$name.model" --verify --seed 3 --step --threads $threads --weights-out "$scratch/w" \
+        --grads-out "$scratch/g" "$@" >"$scratch/out" 2>&1
+    verdict $? "$name $*: $(cat "$scratch/out")"
+    { grep '^loss' "$scratch/out" && tensors "$scratch/w" && tensors "$scratch/g"; } >"$scratch/$name.bits"
+}
+
+# budgets NAME OPTION...: five from the least to all leave the bits.
+budgets() {
+    name=$1
+    shift
+    bits "$name" "$@"
+    cp "$scratch/$name.bits" "$scratch/all"
+    high=$(largest "$name" "$@") low=$(largest "$name" --budget min "$@")
+    check "$name $*: less is possible" [ "$low" -lt "$high" ]
+    for part in 0 1 2 3 4; do
+        limit=$((low + (high - low) * part / 4))
+        bits "$name" --budget $limit "$@"
+        check "$name $* within $limit: the same bits" cmp "$scratch/all" "$scratch/$name.bits"
+    done
+}
 
 # grads MODEL NAME OPTION...: writes loss and gradients to scratch/NAME.
 grads() {
