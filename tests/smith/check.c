@@ -461,6 +461,7 @@ static bool compiled(Bench *b, const char *text, BudgetAsked budget, Form form, 
     o.target = (TargetOptions){.target = "cpu", .threads_max = 8, .no_lines = true};
     if (has_bf16_dots() && strstr(text, "precision bf16") != NULL && strlen(text) % 4 != 0)
         o.target.cpu = "znver4"; /* another class of numerics, on any host that has them */
+    o.target.cache = getenv("GRADC_CACHE");
     o.target.flush = flushes(b->seed);
     static const int32_t width[] = {0, 1, 3, 0}; /* the last one: as wide as tiles are here */
     o.target.panels_from = b->seed % 4 != 0;

@@ -25,7 +25,10 @@
  *   gradc-smith export [--seed N] [--count N]   models without draws, for jax_check.py
  *   gradc-smith check FILE...      checks models that somebody else has written
  *   gradc-smith reduce SEED|FILE   a smaller model that fails in the same way
- *   gradc-smith work [--seed N] [--count N]     what kernels compute, of models of work.c */
+ *   gradc-smith work [--seed N] [--count N]     what kernels compute, of models of work.c
+ *
+ * The objects of a model have most of their kernels in common: where GRADC_CACHE is a folder, a
+ * kernel is compiled once. */
 #ifndef GRADC_SMITH_SMITH_H
 #define GRADC_SMITH_SMITH_H
 
