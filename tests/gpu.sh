@@ -21,6 +21,7 @@
 #   more than one GPU, and devices other than sm_80 and sm_90 but for compiling
 set -u
 cd "$(dirname "$0")/.." || exit 3
+. tests/setup.sh
 . tests/tally.sh
 make_scratch
 mock=
@@ -33,9 +34,7 @@ fi
 started=$(date +%s)
 
 # ---- the build -----------------------------------------------------------------------------------
-if ! { cmake -S . -B build -DCMAKE_BUILD_TYPE=Release &&
-    cmake --build build --parallel --target gradc --target gradc-cuda-cases \
-        --target gradc-cuda-device; } >build/log/gpu.txt 2>&1; then
+if ! build build Release gradc gradc-cuda-cases gradc-cuda-device >build/log/gpu.txt 2>&1; then
     tail -n 20 build/log/gpu.txt
     echo "FAILED: the build"
     exit 1

@@ -4,11 +4,13 @@
 #   sh tests/run.sh              all stages
 #   sh tests/run.sh fuzz golden  those whose names contain one of the words
 #
-# A stage is a script tests/stages/NN-name.sh, run from the root of the tree in
-# the order of its number. It sources tests/stage.sh, and the last line that it
-# prints is "passed=N failed=N skipped=N". A stage that fails, or takes longer
-# than STAGE_MINUTES, does not stop the others. Logs: build/log/NN-name.txt; how many seconds their
-# runners took: build/log/took.txt.
+# A stage is a script tests/stages/NN-name.sh, run from the root of the tree. It sources
+# tests/stage.sh, and the last line that it prints is "passed=N failed=N skipped=N". Those below 20
+# run one after the other; the rest in the order of their numbers, two at a time, so that one of them
+# computes while the other waits for its last runner: none reads what another one leaves. A stage
+# that fails, or takes longer than STAGE_MINUTES, does not stop the others. What a stage prints is
+# shown when it ends, and is in build/log/NN-name.txt; how many seconds their runners took, in
+# build/log/took.txt.
 set -u
 cd "$(dirname "$0")/.." || exit 3
 . tests/setup.sh
@@ -25,9 +27,8 @@ if [ -n "${CI:-}" ]; then
     say "machine: $(uname -srm), $(cores) cores"
 fi
 mkdir -p build/log
-rm -f build/log/[0-9]*.txt build/log/took.txt
+rm -f build/log/[0-9]* build/log/took.txt
 
-passed=0 failed=0 skipped=0 broken=
 selected() {
     [ $# -eq 1 ] && return 0
     stage=$1
@@ -38,47 +39,75 @@ selected() {
     return 1
 }
 
+# stages AT_ONCE NAME...: runs them, so many at a time; prints the name of each that has ended.
+stages() {
+    at_once=$1
+    shift
+    [ $# -gt 0 ] || return 0
+    # shellcheck disable=SC2016  # expanded by the inner shell
+    printf '%s\n' "$@" | xargs -P "$at_once" -I {} sh -c '
+        begin=$(date +%s)
+        timeout "${STAGE_MINUTES:-40}m" sh "tests/stages/$1.sh" >"build/log/$1.txt" 2>&1
+        echo "$? $(($(date +%s) - begin))" >"build/log/$1.ended"
+        echo "$1"' sh {}
+}
+
 # count KEY LINE: the number after KEY= in a stage's last line.
 count() {
     number=${2##*"$1"=}
     printf '%s' "${number%% *}"
 }
 
+# report: shows each stage whose name is read, and the sum of all; true where nothing failed.
+report() {
+    passed=0 failed=0 skipped=0 broken=
+    while read -r name; do
+        say ""
+        say "== $name"
+        log=build/log/$name.txt
+        cat "$log"
+        read -r status seconds <"build/log/$name.ended"
+        line=$(grep -aE '^passed=[0-9]+ failed=[0-9]+ skipped=[0-9]+$' "$log" | tail -n 1)
+        if [ -z "$line" ]; then
+            say "$name ended with status $status before it had counted"
+            line="passed=0 failed=1 skipped=0"
+        fi
+        p=$(count passed "$line") f=$(count failed "$line") s=$(count skipped "$line")
+        if [ "$status" -ne 0 ] && [ "$f" -eq 0 ]; then
+            say "$name ended with status $status"
+            f=1
+        fi
+        [ "$f" -gt 0 ] && broken="$broken $name"
+        passed=$((passed + p)) failed=$((failed + f)) skipped=$((skipped + s))
+        say "-- $name: $p passed, $f failed, $s skipped in $seconds s"
+    done
+    say ""
+    say "took $(($(date +%s) - begin)) s"
+    cat build/log/[0-9]*.txt 2>/dev/null | grep -a '^skipped: ' | sort -u
+    [ -n "$broken" ] && say "failed in:$broken"
+    if [ $((passed + failed)) -eq 0 ]; then
+        say "no test ran"
+        failed=1
+    fi
+    say "$passed passed, $failed failed, $skipped skipped"
+    [ "$failed" -eq 0 ]
+}
+
 begin=$(date +%s)
+alone='' together=''
 for script in tests/stages/[0-9]*.sh; do
     name=$(basename "$script" .sh)
     selected "$name" "$@" || continue
-    say ""
-    say "== $name"
-    log=build/log/$name.txt
-    stage_begin=$(date +%s)
-    {
-        timeout "${STAGE_MINUTES:-20}m" sh "$script"
-        echo $? >build/log/status
-    } 2>&1 | tee "$log"
-    status=$(cat build/log/status)
-    line=$(grep -E '^passed=[0-9]+ failed=[0-9]+ skipped=[0-9]+$' "$log" | tail -n 1)
-    if [ -z "$line" ]; then
-        say "$name ended with status $status before it had counted"
-        line="passed=0 failed=1 skipped=0"
-    fi
-    p=$(count passed "$line") f=$(count failed "$line") s=$(count skipped "$line")
-    if [ "$status" -ne 0 ] && [ "$f" -eq 0 ]; then
-        say "$name ended with status $status"
-        f=1
-    fi
-    [ "$f" -gt 0 ] && broken="$broken $name"
-    passed=$((passed + p)) failed=$((failed + f)) skipped=$((skipped + s))
-    say "-- $name: $p passed, $f failed, $s skipped in $(($(date +%s) - stage_begin)) s"
+    case $name in
+    1*) alone="$alone $name" ;;
+    *) together="$together $name" ;;
+    esac
 done
-
-say ""
-say "took $(($(date +%s) - begin)) s"
-cat build/log/[0-9]*.txt 2>/dev/null | grep '^skipped: ' | sort -u
-[ -n "$broken" ] && say "failed in:$broken"
-if [ $((passed + failed)) -eq 0 ]; then
-    say "no test ran"
-    failed=1
-fi
-say "$passed passed, $failed failed, $skipped skipped"
-[ "$failed" -eq 0 ]
+# What is measured for tests/full.txt has the machine for itself.
+at_once=2
+[ -n "${GRADC_FULL:-}" ] && at_once=1
+# shellcheck disable=SC2086  # lists of names
+{
+    stages 1 $alone
+    stages "$at_once" $together
+} | report

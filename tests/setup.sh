@@ -31,6 +31,17 @@ installed() {
     return 1
 }
 
+# in_turn FILE COMMAND...: not while another process does the same with this file, where that can
+# be asked.
+in_turn() {
+    mkdir -p "$(dirname "$1")"
+    (
+        if command -v flock >/dev/null 2>&1; then flock 9; fi
+        shift
+        "$@"
+    ) 9>"$1"
+}
+
 # as_root COMMAND...: by sudo where this is not root.
 as_root() {
     if [ "$(id -u)" -eq 0 ]; then
@@ -43,7 +54,7 @@ as_root() {
 }
 
 apt_get() {
-    as_root env DEBIAN_FRONTEND=noninteractive \
+    in_turn build/apt.lock as_root env DEBIAN_FRONTEND=noninteractive \
         apt-get -q -o DPkg::Lock::Timeout=600 "$@"
 }
 
@@ -137,6 +148,10 @@ need_build() {
 # build FOLDER TYPE [TARGET...]: configures once, then makes what has changed.
 # Other compilers by CC.
 build() {
+    in_turn "build/$(basename "$1").lock" build_now "$@"
+}
+
+build_now() {
     folder=$1
     type=$2
     shift 2

@@ -2,7 +2,7 @@
 # shellcheck shell=sh
 . tests/setup.sh
 . tests/tally.sh
-checked=build/log/check.out
+checked=build/log/check-$(basename "$0" .sh).out
 mkdir -p build/log
 
 # run NAME COMMAND...: shows a runner's output and adds its last line.

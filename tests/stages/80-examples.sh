@@ -5,7 +5,7 @@ for model in examples/*.model; do
     [ -f "$model" ] || continue
     name=$(basename "$model" .model)
     check "example $name" sh examples/run.sh --short "$name"
-    tail -n 1 build/log/check.out
+    tail -n 1 "$checked"
 done
 lines=$(wc -l <examples/digits.c)
 check "examples/digits.c has $lines lines, under 40" test "$lines" -lt 40

@@ -1,6 +1,8 @@
 # JAX as the independent judge: losses and gradients of the same models from the
 # same weights and data. The virtual environment is made in build/venv.
 # JAX_MODELS (30) random ones, from SEED, and the examples.
+# HiGHS as that of proven bounds: programs of moments solved by SciPy, which JAX's virtual
+# environment has. BOUND_GRAPHS (12) graphs, from SEED.
 . tests/stage.sh
 
 venv() {
@@ -32,7 +34,7 @@ random_models() {
 
 if ! venv; then
     tail -n 5 build/log/venv.txt 2>/dev/null
-    skip "JAX: it can't be installed here"
+    skip "JAX, HiGHS: they can't be installed here"
     finish
 fi
 run jax-self build/venv/bin/python tests/jax/judge.py --self-test
@@ -54,4 +56,6 @@ wait
 for models in digits,fashion,chargpt resnet8; do
     run "jax-$models" sh -c "cat build/log/jax-$models.txt; exit $(cat "build/log/jax-$models.status")"
 done
+run bounds build/venv/bin/python tests/bounds.py build/gradc \
+    --graphs "${BOUND_GRAPHS:-12}" --seed "${SEED:-1}"
 finish
