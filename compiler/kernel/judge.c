@@ -395,7 +395,8 @@ static void run_calls(Judge *j, const Call *call, int32_t n, int depth)
                 run_calls(j, c->body, c->n_body, depth + 1);
             }
             j->index[depth] = 0;
-            memset(j->past, 0, (size_t)j->p->input.n * sizeof *j->past);
+            if (depth == 0)
+                memset(j->past, 0, (size_t)j->p->input.n * sizeof *j->past);
             break;
         case CALL_OUT:
         case CALL_IN:
