@@ -324,14 +324,15 @@ bool con_wide_steps(const ConPlan *p, const Side *s)
 /* Places in memory where both operands can be read as they lie. */
 static void choose_in_place(ConPlan *p)
 {
-    enum { SHORT_K = 256 };
+    enum { SHORT_K = 256, LINE = 64 };
     Side *r = &p->rows, *c = &p->cols;
     int64_t bytes = c->ks * c->es;
     bool aliased = bytes % 1024 == 0 && p->n_k > 32; /* few sets of the first cache */
     bool often = p->row_panels > 2 || con_wide_steps(p, c);
-    bool fits = p->n_k * p->nr * c->es <= p->mach->l1_bytes;
+    int64_t piece = p->nr * c->es + (bytes % LINE != 0 ? LINE : 0); /* some reach into one more */
+    bool fits = p->n_k * piece <= p->mach->l1_bytes;
     /* Lines that follow one another: panels of a block of k of them are as far as packed ones. */
-    fits = fits || (p->mach->l2_bytes >= CON_LARGE_CACHE && bytes <= 4 * 64 && p->n_k > SHORT_K);
+    fits = fits || (p->mach->l2_bytes >= CON_LARGE_CACHE && bytes <= 4 * LINE && p->n_k > SHORT_K);
     c->in_place = c->plain && c->rs == 1 && p->n_cols >= p->nr && !(often && (aliased || !fits));
     c->in_place = c->in_place || (c->panel > 0 && c->panel == p->nr);
     int64_t walked = p->n_rows * p->n_k * r->es;
