@@ -664,7 +664,7 @@ static void in_child(const char *text, uint64_t seed, bool loud, Verdict *v, FIL
 {
     if (!loud && dup2(fileno(said), 2) < 0)
         _exit(70);
-    alarm(60);
+    alarm(180); /* far more than any takes alone */
     check_model(text, seed, loud, v);
     fflush(NULL);
     _exit(0); /* everything goes with the process */
