@@ -5,12 +5,11 @@
 #   sh tests/run.sh fuzz golden  those whose names contain one of the words
 #
 # A stage is a script tests/stages/NN-name.sh, run from the root of the tree. It sources
-# tests/stage.sh, and the last line that it prints is "passed=N failed=N skipped=N". Those below 20
-# run one after the other; the rest in the order of their numbers, two at a time, so that one of them
-# computes while the other waits for its last runner: none reads what another one leaves. A stage
-# that fails, or takes longer than STAGE_MINUTES, does not stop the others. What a stage prints is
-# shown when it ends, and is in build/log/NN-name.txt; how many seconds their runners took, in
-# build/log/took.txt.
+# tests/stage.sh, and the last line that it prints is "passed=N failed=N skipped=N". The first one
+# builds; the others run in the order of their numbers, two at a time, so that one computes while the
+# other waits for its last runner: none reads what another one leaves. One that fails, or takes
+# longer than STAGE_MINUTES, does not stop the others. What a stage prints is shown when it ends, and
+# is in build/log/NN-name.txt; how many seconds their runners took, in build/log/took.txt.
 set -u
 cd "$(dirname "$0")/.." || exit 3
 . tests/setup.sh
@@ -94,20 +93,20 @@ report() {
 }
 
 begin=$(date +%s)
-alone='' together=''
+first='' others=''
 for script in tests/stages/[0-9]*.sh; do
     name=$(basename "$script" .sh)
     selected "$name" "$@" || continue
     case $name in
-    1*) alone="$alone $name" ;;
-    *) together="$together $name" ;;
+    1*) first="$first $name" ;;
+    *) others="$others $name" ;;
     esac
 done
-# What is measured for tests/full.txt has the machine for itself.
+# The large counts: the report of coverage reads what the stage before it leaves.
 at_once=2
 [ -n "${GRADC_FULL:-}" ] && at_once=1
 # shellcheck disable=SC2086  # lists of names
 {
-    stages 1 $alone
-    stages "$at_once" $together
+    stages 1 $first
+    stages "$at_once" $others
 } | report

@@ -2,8 +2,6 @@
 # --cost: what running a step again costs decides which ones do; gradc doctor --calibrate.
 #
 #   sh tests/run/cost.sh GRADC
-#
-# measures: not beside other tests
 set -u
 gradc=${1:-build/gradc}
 # shellcheck source=tests/tally.sh

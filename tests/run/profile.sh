@@ -3,8 +3,6 @@
 # as it runs, in loops and guards, on one thread and on two.
 #
 #   sh tests/run/profile.sh GRADC
-#
-# measures: not beside other tests
 set -u
 gradc=${1:-build/gradc}
 # shellcheck source=tests/tally.sh

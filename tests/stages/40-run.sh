@@ -1,16 +1,15 @@
 # Programs with known numbers that are more than one command: tests/run/*.sh,
 # each a runner of its own (the .model files there are golden tests). As many at a time as there are
-# cores, the longest first; those that measure are stage 15.
+# cores, the longest first.
 . tests/stage.sh
 need_gradc
-long="wholes budget kept split offload chunk updates light turns causal"
+long="wholes budget kept cost split profile offload chunk updates light turns causal"
 
 all=
 for name in $long; do
     all="$all $name"
 done
-# shellcheck disable=SC2013  # a list of words
-for script in $(grep -L '^# measures: ' tests/run/*.sh); do
+for script in tests/run/*.sh; do
     name=$(basename "$script" .sh)
     case " $long " in
     *" $name "*) ;;
