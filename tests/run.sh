@@ -8,8 +8,9 @@
 # tests/stage.sh, and the last line that it prints is "passed=N failed=N skipped=N". The first one
 # builds; the others run in the order of their numbers, two at a time, so that one computes while the
 # other waits for its last runner: none reads what another one leaves. One that fails, or takes
-# longer than STAGE_MINUTES, does not stop the others. What a stage prints is shown when it ends, and
-# is in build/log/NN-name.txt; how many seconds their runners took, in build/log/took.txt.
+# longer than STAGE_MINUTES, does not stop the others. ".. NN-name" says that one begins; what it
+# prints is shown when it ends, and is in build/log/NN-name.txt; how many seconds their runners took,
+# in build/log/took.txt.
 set -u
 cd "$(dirname "$0")/.." || exit 3
 . tests/setup.sh
@@ -46,6 +47,7 @@ stages() {
     # shellcheck disable=SC2016  # expanded by the inner shell
     printf '%s\n' "$@" | xargs -P "$at_once" -I {} sh -c '
         begin=$(date +%s)
+        echo ".. $1" >&2
         timeout "${STAGE_MINUTES:-40}m" sh "tests/stages/$1.sh" >"build/log/$1.txt" 2>&1
         echo "$? $(($(date +%s) - begin))" >"build/log/$1.ended"
         echo "$1"' sh {}
