@@ -59,7 +59,8 @@ count() {
     printf '%s' "${number%% *}"
 }
 
-# report: shows each stage whose name is read, and the sum of all; true where nothing failed.
+# report NAME...: shows each stage whose name is read, and the sum of all; true where nothing failed
+# and all of these have ended.
 report() {
     passed=0 failed=0 skipped=0 broken=
     while read -r name; do
@@ -81,6 +82,11 @@ report() {
         [ "$f" -gt 0 ] && broken="$broken $name"
         passed=$((passed + p)) failed=$((failed + f)) skipped=$((skipped + s))
         say "-- $name: $p passed, $f failed, $s skipped in $seconds s"
+    done
+    for name in "$@"; do
+        [ -f "build/log/$name.ended" ] && continue
+        say "$name was killed, or never began"
+        broken="$broken $name" failed=$((failed + 1))
     done
     say ""
     say "took $(($(date +%s) - begin)) s"
@@ -111,4 +117,4 @@ at_once=2
 {
     stages 1 $first
     stages "$at_once" $others
-} | report
+} | report $first $others
