@@ -5,6 +5,8 @@
 #include <string.h>
 #include "con.h"
 
+enum { LINE = 64 }; /* bytes of a cache line */
+
 /* A limited dim is the only one of its role. */
 static KReach role_reach(const Kernel *k, KRole role)
 {
@@ -86,7 +88,7 @@ static bool indirect(const Kernel *k, const KAff *x)
 /* Runs of few whole lines that are all as far from the next one. */
 static bool is_panels(const Side *s, const Walk *w, const KAff *at, int64_t *jump)
 {
-    enum { LINE = 64, MOST = 4 * LINE };
+    enum { MOST = 4 * LINE };
     if (w->n < 2 || w->run * s->es % LINE != 0 || w->run * s->es > MOST)
         return false;
     *jump = con_coef(at, w->dim[w->n - 2]);
@@ -324,7 +326,7 @@ bool con_wide_steps(const ConPlan *p, const Side *s)
 /* Places in memory where both operands can be read as they lie. */
 static void choose_in_place(ConPlan *p)
 {
-    enum { SHORT_K = 256, LINE = 64 };
+    enum { SHORT_K = 256 };
     Side *r = &p->rows, *c = &p->cols;
     int64_t bytes = c->ks * c->es;
     bool aliased = bytes % 1024 == 0 && p->n_k > 32; /* few sets of the first cache */
@@ -366,7 +368,7 @@ static int64_t fast_k(const ConPlan *p)
  * of 16 ways a quarter is theirs. */
 static int64_t most_in_sets(const ConPlan *p)
 {
-    enum { LINE = 64, WAYS = 16, LEAST = 192 };
+    enum { WAYS = 16, LEAST = 192 };
     const Side *s = &p->cols;
     int64_t step = s->ks * s->es;
     if (!s->plain || s->rs != 1 || step % LINE != 0)
@@ -389,7 +391,7 @@ static int64_t larger_of(int64_t x, int64_t y)
  * a third of the first cache. Each tile then rests somewhere, so there are to be few. */
 static void cut_in_place(ConPlan *p)
 {
-    enum { LINE = 64, FEW_COLS = 2, FEW_ROWS = 16 };
+    enum { FEW_COLS = 2, FEW_ROWS = 16 };
     int64_t line = p->nr * p->es, lines = p->mach->l1_bytes / 3 / line;
     lines = lines / (LINE / p->es) * (LINE / p->es); /* whole lines of what lies along k */
     bool few = p->row_panels <= FEW_ROWS && p->col_panels <= FEW_COLS;
