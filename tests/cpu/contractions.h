@@ -182,6 +182,23 @@ static inline void add_streams(Arena *arena, Kernels *s)
                make_matmul(arena, F64, &(Matmul){2, 610, 250, 250, TRANSPOSE_A | TRANSPOSE_B, 0}));
 }
 
+/* Several blocks of rows, for which columns are packed once: in one block of k or several, of
+ * leaves, up to the edges. Where the second cache is large tiles ask for the next block of rows. */
+static inline void add_once(Arena *arena, Kernels *s)
+{
+    static const Matmul of[] = {
+        {1, 700, 192, 260, TRANSPOSE_A | LONG_B, 0},
+        {1, 900, 160, 260, TRANSPOSE_A | LONG_B | EPILOGUE, 200},
+        {1, 900, 160, 301, TRANSPOSE_A | LONG_B | TELLS_FALSE, 200},
+        {1, 1400, 96, 521, LONG_B, 0},
+        {1, 901, 150, 260, TRANSPOSE_A | LONG_B, 0},
+    };
+    for (size_t i = 0; i < sizeof of / sizeof *of; i++)
+        add_kernel(arena, s, make_matmul(arena, F32, &of[i]));
+    add_kernel(arena, s,
+               make_matmul(arena, F64, &(Matmul){1, 900, 64, 300, TRANSPOSE_A | LONG_B, 0}));
+}
+
 static inline void add_convolutions(Arena *arena, Kernels *s)
 {
     static const Conv conv[] = {

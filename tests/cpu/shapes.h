@@ -24,7 +24,8 @@ enum {
     ADDS = 128,       /* to what has been stored */
     LIMITED_M = 256,  /* about two of three rows; ... */
     LIMITED_N = 512,
-    LONG = 1024, /* an epilogue of many operations */
+    LONG = 1024,   /* an epilogue of many operations */
+    LONG_B = 2048, /* a prologue of columns of many operations */
 };
 
 typedef struct Matmul {
@@ -54,6 +55,8 @@ static inline Kernel *make_matmul(Arena *arena, DType t, const Matmul *shape)
     Val y = k_load(k, b, k_aff_add(at, k_aff_val(z, kk * n)));
     if ((form & PROLOGUE) != 0)
         y = k_binary(k, KI_MUL, y, k_const(k, t, 0.7));
+    for (int o = 0; (form & LONG_B) != 0 && o < 20; o++)
+        y = k_fma(k, y, k_const(k, t, o % 2 == 0 ? -0.7 : 0.9), y);
     Val sum = k_epilogue(k, y, t == BF16 ? F32 : t, t == BF16 ? (leaf + 1) / 2 * 2 : leaf);
     if (t == BF16) {
         k_in_pairs(k);

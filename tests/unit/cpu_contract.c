@@ -79,29 +79,68 @@ START_TEST(streams)
 }
 END_TEST
 
-/* Of the kernels, those whose tiles are transposed before they are stored. */
-static int count_turned(const char *cpu, const Kernels *s)
+/* Of the kernels, those whose plan is so. */
+static int count_plans(const char *cpu, void (*add)(Arena *, Kernels *),
+                       bool (*is)(const ConPlan *))
 {
     Ctx cx;
     ctx_init(&cx);
+    Kernels s = {0};
+    add(&arena, &s);
     TargetOptions o = {.cpu = cpu};
     const Machine *m = machine_find(&cx, &o, &cx.perm);
     int n = 0;
-    for (int i = 0; i < s->n; i++) {
+    for (int i = 0; i < s.n; i++) {
         ConPlan p;
-        con_plan(&p, s->at[i], m, &cx.perm);
-        n += p.turned;
+        con_plan(&p, s.at[i], m, &cx.perm);
+        n += is(&p);
     }
+    arena_free(&arena);
     ctx_free(&cx);
     return n;
 }
 
+static bool packs_once(const ConPlan *p)
+{
+    return p->cols_once && p->mc < p->row_panels;
+}
+
+static bool packs_blocks_once(const ConPlan *p)
+{
+    return packs_once(p) && p->kc < p->n_k;
+}
+
+static bool asks_for_blocks(const ConPlan *p)
+{
+    return p->ask[ASK_BLOCK].n > 0;
+}
+
+START_TEST(once)
+{
+    check_all("native", add_once);
+#if defined(__x86_64__)
+    if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"))
+        check_all("x86-64-v3", add_once);
+    ck_assert_int_ge(count_plans("sapphirerapids", add_once, packs_once), 4);
+    ck_assert_int_ge(count_plans("sapphirerapids", add_once, packs_blocks_once), 3);
+    ck_assert_int_ge(count_plans("sapphirerapids", add_once, asks_for_blocks), 3);
+#endif
+}
+END_TEST
+
+static bool is_turned(const ConPlan *p)
+{
+    return p->turned;
+}
+
+/* Products whose columns are stored apart: some of them are to be turned. */
 static void check_turned(const char *cpu)
 {
     Kernels s = {0};
     add_turned(&arena, &s);
-    ck_assert_int_ge(count_turned(cpu, &s), s.n / 6);
+    int all = s.n;
     arena_free(&arena);
+    ck_assert_int_ge(count_plans(cpu, add_turned, is_turned), all / 6);
     check_all(cpu, add_turned);
 }
 
@@ -274,6 +313,7 @@ Suite *suite_cpu_contract(void)
     tcase_add_test(t, telling);
     tcase_add_test(t, adding);
     tcase_add_test(t, turned);
+    tcase_add_test(t, once);
     tcase_add_test(t, long_epilogues);
     tcase_add_test(t, streams);
     tcase_add_test(t, panels);

@@ -149,7 +149,14 @@ typedef struct Window {
 /* What tiles ask for while they are computed (con_stream.c): every ASK_STEPS steps n lines, so many
  * times. */
 typedef enum ConCache { CACHE_1, CACHE_2 } ConCache;
-enum { ASK_COLS, ASK_ROWS, ASK_OUT, MAX_OUT_ASKS = 2, MAX_ASKS = ASK_OUT + MAX_OUT_ASKS };
+enum {
+    ASK_COLS,
+    ASK_ROWS,
+    ASK_BLOCK,
+    ASK_OUT,
+    MAX_OUT_ASKS = 2,
+    MAX_ASKS = ASK_OUT + MAX_OUT_ASKS
+};
 enum { ASK_STEPS = 16 };
 typedef struct Ask {
     int n, times;
@@ -206,6 +213,7 @@ typedef struct Con {
     Arena *arena;
     Lv scratch;
     bool stored; /* what the epilogue stores is in memory: con_all() */
+    Lv rows_end; /* of the panels of rows at hand */
     Lv leads;    /* i1: the block at hand has the first panel of the side that is not summed up */
 } Con;
 
@@ -324,6 +332,12 @@ ConStream con_stream_if(Con *c, Lv cond, const ConStream *x);
 /* ... the tile-th tile of a panel of columns, for its part of this panel's [k0, k0 + kn). */
 ConStream con_stream_cols(Con *c, Lv panel, Lv k0, Lv kn, Lv tile);
 ConStream con_stream_rows(Con *c, Lv panel, Lv k0);
+/* ... rows of the block that begins at this panel, by the tile-th tile of the block before, which
+ * has kn steps. */
+ConStream con_stream_block(Con *c, Lv panel, Lv k0, Lv kn, Lv tile);
+/* ... lines of it that a tile asks for at once; 0: rows are not packed in slices, or there are too
+ * few tiles. */
+int con_block_asks(const ConPlan *p);
 /* con_zero.c: sums of no terms, of a tile at t: all; columns, rows from the limit on. */
 void con_zero_tile(Con *c, Lv t);
 void con_zero_cols(Con *c, Lv t, Lv col0);
@@ -332,6 +346,8 @@ void con_zero_rows(Con *c, Lv t, Lv row0);
 void con_slices_plan(ConPlan *p);
 /* Bytes from one packed panel to the next. */
 int64_t con_panel_bytes(const ConPlan *p, const Side *s);
+/* ... where columns are packed once, from k0 on. */
+Lv con_packed_once(Con *c, Lv panel, Lv k0);
 /* Packs the panels [from, to) to dst and on, for kn of k from k0 on. */
 void con_pack_slices(Con *c, Side *s, Lv from, Lv to, Lv k0, Lv kn, Lv dst);
 /* con_prefetch.c: of a cache line. */

@@ -307,8 +307,9 @@ static void pack_row(Con *c, Side *s, int width, Lv r0, Lv count, Lv k0, Lv kn, 
     for (int j = 0; j * lanes < width; j++)
         strip[j] = strip_at(c, s, r0, count, j * lanes, partial);
     if (s->free.run == s->free.total) {
-        bool far = dst != NULL && con_wide_steps(c->p, s) &&
-                   c->p->ask[s->is_row ? ASK_ROWS : ASK_COLS].n == 0;
+        bool asked =
+            s->is_row ? c->p->ask[ASK_ROWS].n > 0 : c->p->ask[ASK_COLS].n > 0 && !c->p->cols_once;
+        bool far = dst != NULL && con_wide_steps(c->p, s) && !asked;
         Lv ahead = far ? con_address(c, s, ir_add(ir, r0, ir_int(ir, width)), k0) : NULL;
         bool sums = con_sums_side(c->p, s) && (dst == NULL || !s->in_place);
         if (sums)

@@ -476,6 +476,24 @@ static void cut_rows_first(ConPlan *p)
     p->cols_once = !p->cols.in_place;
 }
 
+/* Columns are packed once for all blocks of rows, where packing them for each would take a
+ * hundredth of the time: x of a weight's gradient, which is normalised meanwhile. They are to be
+ * few beside what else the kernel meets, for each lane has room for them. */
+static bool pays_once(const ConPlan *p)
+{
+    enum { FEW = 4, SHARE = 100 };
+    const double read = 0.1; /* from where they are packed */
+    const Side *s = &p->cols;
+    bool all = p->row_reach == K_ALL && p->col_reach == K_ALL;
+    int64_t bytes = p->col_panels * p->nr * con_steps(p, p->n_k) * p->es;
+    if (p->window.is || p->direct || s->in_place || s->pack == PACK_STAGE || !all ||
+        p->mach->l2_bytes < CON_LARGE_CACHE ||
+        bytes > p->n_rows * (p->n_k + p->n_cols) * p->es / FEW)
+        return false;
+    double again = (double)(ceil_div(p->row_panels, p->mc) - 1) * (s->pack_cycles - read);
+    return again * 2.0 * p->vl * SHARE > (double)p->n_rows; /* of two multiply-adds a cycle */
+}
+
 /* What is packed again for each block, in cycles for one k. What is read where it lies comes from
  * memory again, while tiles are computed. */
 static double again_cycles(const ConPlan *p)
@@ -513,17 +531,37 @@ static void cut_resting(ConPlan *p, int64_t l2)
     p->nc = best_nc;
 }
 
+/* Blocks of rows, as even as can be, of which packed ones take so many bytes. Gives what is packed
+ * again for them. */
+static double cut_rows_within(ConPlan *p, int64_t bytes)
+{
+    int64_t panels = at_least_1(bytes / (p->mr * con_steps(p, p->kc) * p->es));
+    p->mc = ceil_div(p->row_panels, ceil_div(p->row_panels, panels));
+    if (!p->window.is)
+        p->cols_once = pays_once(p);
+    return again_cycles(p);
+}
+
+/* What of far rows is met all at once, in cycles for one k. */
+static double met_cycles(const ConPlan *p)
+{
+    bool met = p->mach->l2_bytes >= CON_LARGE_CACHE && con_is_far(p, &p->rows);
+    return met ? (double)(p->n_rows * p->es) / LINE * 6 : 0;
+}
+
 static void cut_blocks(ConPlan *p)
 {
     int64_t l2 = p->mach->l2_bytes / 2;
     if (p->mach->l2_bytes >= CON_LARGE_CACHE)
         l2 += l2 / 4;
     p->mc = p->row_panels;
-    if (!p->rows.in_place || p->chains || p->sums) {
-        int64_t panels = at_least_1(l2 / (p->mr * con_steps(p, p->kc) * p->es));
-        p->mc = ceil_div(p->row_panels, ceil_div(p->row_panels, panels));
-    }
     p->nc = p->col_panels;
+    if (!p->rows.in_place || p->chains || p->sums) {
+        double again = cut_rows_within(p, l2);
+        double beside = cut_rows_within(p, l2 / 2); /* the next block, which is asked for */
+        if (con_block_asks(p) == 0 || beside - again > met_cycles(p) / 2)
+            cut_rows_within(p, l2);
+    }
     cut_rows_first(p);
     if ((p->chains || p->sums) && !con_rests_once(p))
         cut_resting(p, l2);
@@ -559,8 +597,7 @@ static double plan_cycles(ConPlan *p)
         cycles += (double)p->col_panels * (double)p->n_rows * k * p->rows.es / 64.0 * 6;
     if (!p->rows.in_place)
         cycles += (double)p->n_rows * k * p->rows.pack_cycles;
-    if (p->mach->l2_bytes >= CON_LARGE_CACHE && con_is_far(p, &p->rows)) /* met all at once */
-        cycles += (double)p->n_rows * k * p->es / 64.0 * 6;
+    cycles += k * met_cycles(p);
     if (p->window.is && !p->cols_once && p->n_rows > 1024) /* again for each block */
         cycles += (double)p->n_rows / 1024 * (double)p->n_cols * k * p->cols.pack_cycles;
     int64_t cols = p->cols.pack == PACK_K ? p->col_panels * p->nr : p->n_cols; /* padding, too */
@@ -697,15 +734,16 @@ static void lay_out(ConPlan *p)
     int64_t tile = align_up((int64_t)p->mr * p->nr * p->es, 64), at = 0;
     int64_t tiles = p->mc * (con_rests_once(p) ? 1 : p->nc);
     /* Packing stores whole vectors, up to vl rows of a panel too many. */
-    int64_t slack = p->vl + 1, kc = con_steps(p, p->kc);
+    int64_t slack = p->vl + 1;
     p->a_at = at;
     if (!p->rows.in_place && !p->window.is)
         at += align_up(p->mc * con_panel_bytes(p, &p->rows) + slack * p->mr * p->es + 64, 64);
     p->b_at = at;
     bool some = p->n_cols % p->nr != 0 && con_narrow(p) == 0; /* the last panel alone */
     if (!p->direct && (!p->cols.in_place || some))
-        at +=
-            align_up(((p->cols_once ? p->col_panels : p->group) * kc + slack) * p->nr * p->es, 64);
+        at += align_up((p->cols_once ? p->col_panels : p->group) * con_panel_bytes(p, &p->cols) +
+                           slack * p->nr * p->es,
+                       64);
     at += stage_at(&p->rows, at);
     at += stage_at(&p->cols, at);
     p->t_at = at;

@@ -13,8 +13,8 @@ void con_slices_plan(ConPlan *p)
         return;
     p->rows.sliced = p->ask[ASK_ROWS].n == 0 && p->row_reach == K_ALL && p->rows.pack == PACK_ROW &&
                      con_is_far(p, &p->rows);
-    p->cols.sliced = p->ask[ASK_COLS].n == 0 && p->col_reach == K_ALL && p->cols.pack == PACK_ROW &&
-                     con_is_far(p, &p->cols);
+    p->cols.sliced = (p->cols_once || p->ask[ASK_COLS].n == 0) && p->col_reach == K_ALL &&
+                     p->cols.pack == PACK_ROW && con_is_far(p, &p->cols);
     if (p->cols.sliced)
         p->group = p->col_panels < GROUP ? p->col_panels : GROUP;
 }
@@ -22,10 +22,18 @@ void con_slices_plan(ConPlan *p)
 /* Vectors that are stored to the end of a panel of rows reach over it. */
 int64_t con_panel_bytes(const ConPlan *p, const Side *s)
 {
-    int64_t steps = con_steps(p, p->kc);
     if (s == &p->cols)
-        return steps * p->nr * p->es;
-    return steps * p->mr * p->es + (s->sliced ? p->vl * p->es : 0);
+        return con_steps(p, p->cols_once ? p->n_k : p->kc) * p->nr * p->es;
+    return con_steps(p, p->kc) * p->mr * p->es + (s->sliced ? p->vl * p->es : 0);
+}
+
+Lv con_packed_once(Con *c, Lv panel, Lv k0)
+{
+    Ir *ir = c->ir;
+    const ConPlan *p = c->p;
+    Lv at = ir_mul(ir, panel, con_panel_bytes(p, &p->cols));
+    at = ir_add(ir, at, ir_mul(ir, con_steps_of(c, k0), p->nr * p->es));
+    return ir_at_byte(ir, ir_off(ir, c->scratch, p->b_at), at);
 }
 
 void con_pack_slices(Con *c, Side *s, Lv from, Lv to, Lv k0, Lv kn, Lv dst)

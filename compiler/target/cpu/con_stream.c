@@ -44,11 +44,19 @@ static int64_t piece_lines(const ConPlan *p)
 static void plan_cols(ConPlan *p)
 {
     const Side *s = &p->cols;
+    int times = p->mc >= 16 ? 1 : p->mc >= 8 ? 2 : 4;
+    Ask across = {(int)lines_of(p->nr * p->es), times, CACHE_2, false};
+    if (p->mc < FEW || p->col_panels < 2)
+        return;
+    if (p->cols_once) {
+        if (p->col_panels * con_panel_bytes(p, s) > p->mach->l2_bytes / 4)
+            p->ask[ASK_COLS] = across;
+        return;
+    }
     bool apart = s->panel > 0 || (s->plain && s->ks * s->es >= PAGE);
     bool far = con_is_far(p, s) || (s->in_place && apart && is_large(p, s));
-    if (p->mc < FEW || p->col_panels < 2 || !far)
+    if (!far)
         return;
-    int times = p->mc >= 16 ? 1 : p->mc >= 8 ? 2 : 4;
     if (!s->in_place && s->k_panel > 0) {
         int64_t asks = p->kc / ASK_STEPS;
         if (tiles_of_piece(p) > 0 && asks > 0)
@@ -56,7 +64,6 @@ static void plan_cols(ConPlan *p)
         return;
     }
     Ask along_k = {(int)((p->nr + p->mc - 1) / p->mc), 1, CACHE_2, false};
-    Ask across = {(int)lines_of(p->nr * p->es), times, CACHE_2, false};
     p->ask[ASK_COLS] = s->pack == PACK_K && !s->in_place ? along_k : across;
 }
 
@@ -82,22 +89,64 @@ static void plan_in_place(ConPlan *p)
     }
 }
 
+static bool streams(const ConPlan *p)
+{
+    return p->mach->arch == ARCH_X86_64 && !p->pairs && !p->window.is;
+}
+
+static bool has_far_rows(const ConPlan *p)
+{
+    return p->row_reach == K_ALL && p->rows.plain && con_is_far(p, &p->rows);
+}
+
+/* Where slices of all panels have room, they read longer pieces (con_slices.c): GPT-2's logits
+ * in reverse 150 GFLOP/s, not 135, on Granite Rapids; on Zen 5 this takes 3 % less time. */
+static bool has_sliced_rows(const ConPlan *p)
+{
+    return p->rows.pack == PACK_ROW && p->mach->l2_bytes >= CON_LARGE_CACHE;
+}
+
+/* A block's rows, of one k after the other, lie in so many lines each; those are in so many parts,
+ * one for all steps of a tile. */
+static int64_t block_lines(const ConPlan *p)
+{
+    return lines_of(p->mc * p->mr * p->es);
+}
+
+static int64_t block_parts(const ConPlan *p)
+{
+    int64_t asks = p->kc / ASK_STEPS;
+    return (block_lines(p) + asks - 1) / asks;
+}
+
+int con_block_asks(const ConPlan *p)
+{
+    enum { MOST = 8, ALL_BUT = 16 };
+    bool next = p->mc < p->row_panels || p->chains;
+    if (!streams(p) || p->direct || !has_far_rows(p) || !has_sliced_rows(p) || !next ||
+        p->kc < ASK_STEPS)
+        return 0;
+    int64_t tiles = p->mc * p->nc, parts = p->kc * block_parts(p);
+    int64_t n = (parts - parts / ALL_BUT + tiles - 1) / tiles;
+    return n <= MOST ? (int)n : 0;
+}
+
 static void plan_rows(ConPlan *p)
 {
     const Side *s = &p->rows;
-    if (p->mc < FEW || p->row_reach != K_ALL || !s->plain || !con_is_far(p, s))
-        return;
-    /* Where slices of all panels have room, they read longer pieces (con_slices.c): GPT-2's logits
-     * in reverse 150 GFLOP/s, not 135, on Granite Rapids; on Zen 5 this takes 3 % less time. */
-    bool sliced = s->pack == PACK_ROW && p->mach->l2_bytes >= CON_LARGE_CACHE;
     Ask along_k = {p->mr, 1, CACHE_2, false}, across = {1, ASK_STEPS, CACHE_2, false};
-    if (!sliced)
+    if (p->mc < FEW || !has_far_rows(p))
+        return;
+    int asks = con_block_asks(p);
+    if (asks > 0)
+        p->ask[ASK_BLOCK] = (Ask){asks, 1, CACHE_2, false};
+    else if (!has_sliced_rows(p))
         p->ask[ASK_ROWS] = s->pack == PACK_K ? along_k : across;
 }
 
 void con_stream_plan(ConPlan *p)
 {
-    if (p->mach->arch != ARCH_X86_64 || p->pairs || p->window.is)
+    if (!streams(p))
         return;
     if (!p->direct) {
         plan_cols(p);
@@ -137,7 +186,7 @@ ConStream con_stream_cols(Con *c, Lv panel, Lv k0, Lv kn, Lv tile)
     Side *s = &p->cols;
     const Ask *ask = &p->ask[ASK_COLS];
     Lv col = ir_mul(ir, panel, p->nr);
-    if (!s->in_place && s->k_panel > 0) {
+    if (!s->in_place && !p->cols_once && s->k_panel > 0) {
         Lv tiles = ir_int(ir, tiles_of_piece(p)), part = LLVMBuildURem(ir->b, tile, tiles, "");
         Lv k = ir_mul(ir, LLVMBuildUDiv(ir->b, tile, tiles, ""), s->k_panel);
         Lv at = ir_at_byte(ir, con_address(c, s, col, ir_add(ir, k0, k)),
@@ -145,7 +194,7 @@ ConStream con_stream_cols(Con *c, Lv panel, Lv k0, Lv kn, Lv tile)
         ConStream x = {at, ir_int(ir, (int64_t)ask->n * LINE), ir_int(ir, LINE)};
         return con_stream_if(c, con_less(c, k, kn), &x);
     }
-    if (s->pack == PACK_K && !s->in_place) {
+    if (s->pack == PACK_K && !s->in_place && !p->cols_once) {
         Lv from = ir_mul(ir, tile, ask->n);
         ConStream x = {con_address(c, s, ir_add(ir, col, from), k0), ir_int(ir, ASK_STEPS * p->es),
                        ir_int(ir, s->rs * p->es)};
@@ -153,8 +202,9 @@ ConStream con_stream_cols(Con *c, Lv panel, Lv k0, Lv kn, Lv tile)
     }
     Lv each = ir_mul(ir, LLVMBuildUDiv(ir->b, kn, ir_int(ir, ASK_STEPS), ""), ask->times);
     Lv from = LLVMBuildMul(ir->b, tile, each, "");
-    ConStream x = {con_address(c, s, col, ir_add(ir, k0, from)), ir_int(ir, s->ks * p->es),
-                   ir_int(ir, LINE)};
+    Lv k = ir_add(ir, k0, from);
+    ConStream x = {p->cols_once ? con_packed_once(c, panel, k) : con_address(c, s, col, k),
+                   ir_int(ir, (p->cols_once ? p->nr : s->ks) * p->es), ir_int(ir, LINE)};
     return con_stream_if(c, con_less(c, from, kn), &x);
 }
 
@@ -170,4 +220,20 @@ ConStream con_stream_rows(Con *c, Lv panel, Lv k0)
     /* Its first line is the last one of the panel before. */
     row = ir_add(ir, row, ir_add(ir, count, ir_int(ir, -1)));
     return (ConStream){con_address(c, s, row, k0), ir_int(ir, s->ks * p->es), ir_int(ir, 0)};
+}
+
+ConStream con_stream_block(Con *c, Lv panel, Lv k0, Lv kn, Lv tile)
+{
+    Ir *ir = c->ir;
+    const ConPlan *p = c->p;
+    Side *s = &c->p->rows;
+    int64_t asks = p->kc / ASK_STEPS, n = block_parts(p);
+    int64_t step = block_lines(p) * LINE / (asks * n); /* of a line at most, so that all are met */
+    Lv parts = ir_int(ir, n), part = LLVMBuildURem(ir->b, tile, parts, "");
+    Lv k = ir_mul(ir, LLVMBuildUDiv(ir->b, tile, parts, ""), p->ask[ASK_BLOCK].n);
+    Lv count, row = con_row_of(c, panel, &count);
+    Lv at = con_address(c, s, row, ir_add(ir, k0, k));
+    ConStream x = {ir_at_byte(ir, at, ir_mul(ir, part, asks * step)), ir_int(ir, step),
+                   ir_int(ir, s->ks * s->es)};
+    return con_stream_if(c, con_less(c, k, kn), &x);
 }

@@ -286,6 +286,14 @@ static void begin_out_asks(Con *c, Lv row_panel, Lv col_panel, Place *at)
     }
 }
 
+static Lv tile_in_block(Con *c, Lv row_panel, Lv col_panel, const Place *at)
+{
+    Ir *ir = c->ir;
+    Lv rows = LLVMBuildSub(ir->b, at->row_to, at->row_from, "");
+    Lv before = LLVMBuildMul(ir->b, LLVMBuildSub(ir->b, col_panel, at->col_from, ""), rows, "");
+    return ir_add(ir, before, LLVMBuildSub(ir->b, row_panel, at->row_from, ""));
+}
+
 /* Rows of the first panel of columns are packed one tile ahead of being read; what comes after the
  * last panel of columns is the first one of the next block of k. */
 static void begin_asks(Con *c, Lv row_panel, Lv col_panel, Place *at)
@@ -303,11 +311,15 @@ static void begin_asks(Con *c, Lv row_panel, Lv col_panel, Place *at)
         ConStream rows = con_stream_rows(c, ir_add(ir, row_panel, one), at->k0);
         at->ask[ASK_ROWS] = con_stream_if(c, first, &rows);
     }
+    if (p->ask[ASK_BLOCK].n > 0) {
+        Lv next = LLVMBuildSelect(ir->b, at->last, ir_int(ir, 0), ir_add(ir, at->k0, at->kn), "");
+        Lv rows = LLVMBuildSelect(ir->b, at->last, at->row_to, at->row_from, "");
+        Lv tile = tile_in_block(c, row_panel, col_panel, at);
+        ConStream block = con_stream_block(c, rows, next, at->kn, tile);
+        at->ask[ASK_BLOCK] = con_stream_if(c, con_less(c, rows, c->rows_end), &block);
+    }
     if (p->ask[ASK_COLS].n > 0 && con_in_blocks(p)) {
-        Lv rows = LLVMBuildSub(ir->b, at->row_to, at->row_from, "");
-        Lv before = LLVMBuildMul(ir->b, LLVMBuildSub(ir->b, col_panel, at->col_from, ""), rows, "");
-        Lv tile = ir_add(ir, before, LLVMBuildSub(ir->b, row_panel, at->row_from, ""));
-        Lv next = ir_add(ir, at->k0, at->kn);
+        Lv tile = tile_in_block(c, row_panel, col_panel, at), next = ir_add(ir, at->k0, at->kn);
         at->ask[ASK_COLS] = con_stream_cols(c, ir_int(ir, 0), next, at->kn, tile);
     } else if (p->ask[ASK_COLS].n > 0) {
         Lv next = ir_add(ir, col_panel, one), more = con_less(c, next, at->col_to);
@@ -341,22 +353,23 @@ static void pack_cols(Con *c, Lv col0, Lv cols, const Place *at, Lv to)
         ir_end_if(c->ir, &f);
 }
 
-static Lv once_packed(Con *c, Lv panel)
-{
-    const ConPlan *p = c->p;
-    return ir_at_byte(c->ir, scratch_at(c, p->b_at), ir_mul(c->ir, panel, p->kc * p->nr * p->es));
-}
-
 static void pack_all_cols(Con *c, Lv row_from)
 {
     Ir *ir = c->ir;
-    const ConPlan *p = c->p;
-    c->leads = equal(c, row_from, ir_int(ir, 0));
-    Place all = {.k0 = ir_int(ir, 0), .kn = ir_int(ir, p->n_k)};
-    con_stage_reset(c, &c->p->cols);
-    IrLoop l = ir_loop(ir, ir_int(ir, 0), ir_int(ir, p->col_panels), 1, false);
-    Lv cols, col0 = con_col_of(c, l.i, &cols);
-    pack_cols(c, col0, cols, &all, once_packed(c, l.i));
+    ConPlan *p = c->p;
+    Lv zero = ir_int(ir, 0), panels = ir_int(ir, p->col_panels);
+    c->leads = equal(c, row_from, zero);
+    Place all = {.k0 = zero, .kn = sum_end(c)};
+    con_stage_reset(c, &p->cols);
+    IrLoop l = ir_loop(ir, zero, panels, p->group, false);
+    Lv to = con_packed_once(c, l.i, zero);
+    if (p->cols.sliced) {
+        Lv end = ir_min(ir, ir_add(ir, l.i, ir_int(ir, p->group)), panels);
+        con_pack_slices(c, &p->cols, l.i, end, all.k0, all.kn, to);
+    } else {
+        Lv cols, col0 = con_col_of(c, l.i, &cols);
+        pack_cols(c, col0, cols, &all, to);
+    }
     ir_loop_end(ir, &l);
 }
 
@@ -384,7 +397,7 @@ static void column_panel(Con *c, Range rows, Lv panel, const Place *at)
         ir_else(ir, &f);
     if (both || !p->cols.in_place) {
         if (p->cols_once)
-            packed = once_packed(c, panel);
+            packed = con_packed_once(c, panel, at->k0);
         else if (p->n_k > 0)
             pack_cols(c, col0, cols, at, packed);
         rows_of_tiles(c, rows, panel, packed, true, at);
@@ -444,7 +457,7 @@ static void k_block(Con *c, Range rows, Range cols, const Place *where)
         pack_panel_of_rows(c, l.i, at);
         ir_loop_end(ir, &l);
     }
-    bool grouped = p->cols.sliced && p->n_k > 0;
+    bool grouped = p->cols.sliced && !p->cols_once && p->n_k > 0;
     IrLoop l = ir_loop(ir, cols.from, cols.to, grouped ? p->group : 1, false);
     Range group = {l.i, ir_min(ir, ir_add(ir, l.i, ir_int(ir, p->group)), cols.to)};
     if (grouped)
@@ -502,6 +515,7 @@ static void all_blocks(Con *c, Range rows, Range cols)
 {
     Ir *ir = c->ir;
     const ConPlan *p = c->p;
+    c->rows_end = rows.to;
     IrLoop j = ir_loop(ir, cols.from, cols.to, p->nc, false);
     Range jr = {j.i, ir_min(ir, ir_add(ir, j.i, ir_int(ir, p->nc)), cols.to)};
     if (p->window.is) {
