@@ -2,7 +2,8 @@
  * is met all at once, when a panel is packed or a tile is stored, the processor waits for it, and
  * where a tile asks for many lines at once, what it needs itself has to wait. The tiles of a panel
  * of columns ask for the next panel, each for its part of it; those of the first panel for rows,
- * too: there each tile packs its own, and asks for those of the next. And each tile that is the
+ * too: there each tile packs its own, and asks for those of the next; rows that are packed in
+ * slices (con_slices.c) are shared out to all tiles of the block before. And each tile that is the
  * last of its sums asks for what its epilogue meets. */
 #include "con.h"
 
