@@ -584,6 +584,8 @@ static double plan_cycles(ConPlan *p)
     double k = (double)p->n_k, panels = (double)p->row_panels * (double)p->col_panels;
     double tile = mean_cycles(p) * (double)con_steps(p, p->n_k);
     double out = p->turned ? turned_cycles(p) : p->mr * (p->nv * 3.0 + p->nr * scattered_cycles(p));
+    if (p->turned && p->chains) /* from scratch into pieces of as many lines */
+        out += p->nr * larger(1, (double)(p->mr * p->es) / LINE) * 12;
     if (p->col_reach == K_LIMITED) /* a loop over rows for each group of columns, if it is whole */
         out += (p->nv % 2 == 0 ? p->nv / 2 : p->nv) * 25;
     double blocks = (double)ceil_div(p->n_k, p->kc);
