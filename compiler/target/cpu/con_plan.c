@@ -481,8 +481,8 @@ static void cut_rows_first(ConPlan *p)
  * few beside what else the kernel meets, for each lane has room for them. */
 static bool pays_once(const ConPlan *p)
 {
-    enum { FEW = 4, SHARE = 100 };
-    const double read = 0.1; /* from where they are packed */
+    enum { FEW = 4 };
+    const double share = 0.01, read = 0.1; /* from where they are packed */
     const Side *s = &p->cols;
     bool all = p->row_reach == K_ALL && p->col_reach == K_ALL;
     int64_t bytes = p->col_panels * p->nr * con_steps(p, p->n_k) * p->es;
@@ -491,7 +491,8 @@ static bool pays_once(const ConPlan *p)
         bytes > p->n_rows * (p->n_k + p->n_cols) * p->es / FEW)
         return false;
     double again = (double)(ceil_div(p->row_panels, p->mc) - 1) * (s->pack_cycles - read);
-    return again * 2.0 * p->vl * SHARE > (double)p->n_rows; /* of two multiply-adds a cycle */
+    double tiles = (double)p->n_rows / (2.0 * p->vl); /* two multiply-adds a cycle */
+    return again > tiles * share;
 }
 
 /* What is packed again for each block, in cycles for one k. What is read where it lies comes from
@@ -546,7 +547,7 @@ static double cut_rows_within(ConPlan *p, int64_t bytes)
 static double met_cycles(const ConPlan *p)
 {
     bool met = p->mach->l2_bytes >= CON_LARGE_CACHE && con_is_far(p, &p->rows);
-    return met ? (double)(p->n_rows * p->es) / LINE * 6 : 0;
+    return met ? (double)p->n_rows * p->es / 64.0 * 6 : 0;
 }
 
 static void cut_blocks(ConPlan *p)
@@ -585,7 +586,7 @@ static double plan_cycles(ConPlan *p)
     double tile = mean_cycles(p) * (double)con_steps(p, p->n_k);
     double out = p->turned ? turned_cycles(p) : p->mr * (p->nv * 3.0 + p->nr * scattered_cycles(p));
     if (p->turned && p->chains) /* from scratch into pieces of as many lines */
-        out += p->nr * larger(1, (double)(p->mr * p->es) / LINE) * 12;
+        out += p->nr * larger(1, p->mr * p->es / 64.0) * 12;
     if (p->col_reach == K_LIMITED) /* a loop over rows for each group of columns, if it is whole */
         out += (p->nv % 2 == 0 ? p->nv / 2 : p->nv) * 25;
     double blocks = (double)ceil_div(p->n_k, p->kc);
