@@ -543,7 +543,7 @@ static double cut_rows_within(ConPlan *p, int64_t bytes)
     return again_cycles(p);
 }
 
-/* What of far rows is met all at once, in cycles for one k. */
+/* What far rows take that are met all at once, in cycles for one k. */
 static double met_cycles(const ConPlan *p)
 {
     bool met = p->mach->l2_bytes >= CON_LARGE_CACHE && con_is_far(p, &p->rows);

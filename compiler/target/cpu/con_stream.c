@@ -187,7 +187,8 @@ ConStream con_stream_cols(Con *c, Lv panel, Lv k0, Lv kn, Lv tile)
     Side *s = &p->cols;
     const Ask *ask = &p->ask[ASK_COLS];
     Lv col = ir_mul(ir, panel, p->nr);
-    if (!s->in_place && !p->cols_once && s->k_panel > 0) {
+    bool packs = !s->in_place && !p->cols_once; /* the panel that is asked for */
+    if (packs && s->k_panel > 0) {
         Lv tiles = ir_int(ir, tiles_of_piece(p)), part = LLVMBuildURem(ir->b, tile, tiles, "");
         Lv k = ir_mul(ir, LLVMBuildUDiv(ir->b, tile, tiles, ""), s->k_panel);
         Lv at = ir_at_byte(ir, con_address(c, s, col, ir_add(ir, k0, k)),
@@ -195,7 +196,7 @@ ConStream con_stream_cols(Con *c, Lv panel, Lv k0, Lv kn, Lv tile)
         ConStream x = {at, ir_int(ir, (int64_t)ask->n * LINE), ir_int(ir, LINE)};
         return con_stream_if(c, con_less(c, k, kn), &x);
     }
-    if (s->pack == PACK_K && !s->in_place && !p->cols_once) {
+    if (packs && s->pack == PACK_K) {
         Lv from = ir_mul(ir, tile, ask->n);
         ConStream x = {con_address(c, s, ir_add(ir, col, from), k0), ir_int(ir, ASK_STEPS * p->es),
                        ir_int(ir, s->rs * p->es)};
@@ -229,7 +230,7 @@ ConStream con_stream_block(Con *c, Lv panel, Lv k0, Lv kn, Lv tile)
     const ConPlan *p = c->p;
     Side *s = &c->p->rows;
     int64_t asks = p->kc / ASK_STEPS, n = block_parts(p);
-    int64_t step = block_lines(p) * LINE / (asks * n); /* of a line at most, so that all are met */
+    int64_t step = block_lines(p) * LINE / (asks * n); /* at most a line: none is left out */
     Lv parts = ir_int(ir, n), part = LLVMBuildURem(ir->b, tile, parts, "");
     Lv k = ir_mul(ir, LLVMBuildUDiv(ir->b, tile, parts, ""), p->ask[ASK_BLOCK].n);
     Lv count, row = con_row_of(c, panel, &count);
