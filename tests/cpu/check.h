@@ -115,8 +115,43 @@ static inline void run_code(KernelCode code, const Kernel *k, const KernelFn *fn
     }
 }
 
-/* The object's kernels give the judge's bits, in 1, 2, 3 and 8 pieces. */
-static inline void check_filled(const TargetOptions *o, Kernel **k, int n, Fill *fill)
+/* The code of kernel i gives the judge's bits, in 1, 2, 3 and 8 pieces. */
+static inline void check_code(Ctx *cx, const TargetOptions *o, KernelCode code, const Kernel *k,
+                              const KernelFn *fn, int i, Fill *fill)
+{
+    Buffers judge = memory_filled(k, 7 + (uint64_t)i, fill);
+    KMem mem[64];
+    for (int b = 0; b < k->buf.n; b++)
+        mem[b] = (KMem){judge.at[b], NULL};
+    uint32_t mode = denormals_begin(o->flush); /* of a call, it is the entry's business */
+    kernel_run(k, K_EXACT, mem, &cx->scratch);
+    denormals_end(mode);
+    static const int64_t pieces[] = {1, 2, 3, 8};
+    for (int p = 0; p < 4; p++) {
+        Buffers m = memory_filled(k, 7 + (uint64_t)i, fill);
+        mode = denormals_begin(o->flush);
+        run_code(code, k, fn, &m, pieces[p]);
+        denormals_end(mode);
+        ck_assert_msg(margins_kept(&m), "%s writes beside a buffer", k->name);
+        for (int b = 0; b < k->buf.n; b++) {
+            if (k->buf.at[b].mode == K_LOCAL)
+                continue;
+            int64_t at = first_difference(k, b, &judge, &m);
+            if (at >= 0) {
+                Text t;
+                text_init(&t, &cx->scratch);
+                kernel_print(k, &t);
+                ck_abort_msg("kernel %d (%s) in %d pieces: buffer %d differs at %lld\n%s", i,
+                             k->name, (int)pieces[p], b, (long long)at, t.at);
+            }
+        }
+        memory_free(&m);
+    }
+    memory_free(&judge);
+}
+
+/* The object's kernels give the judge's bits, of elements by each of the NULL-ended fills. */
+static inline void check_filled(const TargetOptions *o, Kernel **k, int n, Fill *const *fill)
 {
     Ctx cx;
     ctx_init(&cx);
@@ -134,35 +169,8 @@ static inline void check_filled(const TargetOptions *o, Kernel **k, int n, Fill 
         KernelCode code = NULL;
         *(void **)&code = loaded_symbol(l, name);
         ck_assert(code != NULL);
-        Buffers judge = memory_filled(k[i], 7 + (uint64_t)i, fill);
-        KMem mem[64];
-        for (int b = 0; b < k[i]->buf.n; b++)
-            mem[b] = (KMem){judge.at[b], NULL};
-        uint32_t mode = denormals_begin(o->flush); /* of a call, it is the entry's business */
-        kernel_run(k[i], K_EXACT, mem, &cx.scratch);
-        denormals_end(mode);
-        static const int64_t pieces[] = {1, 2, 3, 8};
-        for (int p = 0; p < 4; p++) {
-            Buffers m = memory_filled(k[i], 7 + (uint64_t)i, fill);
-            mode = denormals_begin(o->flush);
-            run_code(code, k[i], &fn[i], &m, pieces[p]);
-            denormals_end(mode);
-            ck_assert_msg(margins_kept(&m), "%s writes beside a buffer", k[i]->name);
-            for (int b = 0; b < k[i]->buf.n; b++) {
-                if (k[i]->buf.at[b].mode == K_LOCAL)
-                    continue;
-                int64_t at = first_difference(k[i], b, &judge, &m);
-                if (at >= 0) {
-                    Text t;
-                    text_init(&t, &cx.scratch);
-                    kernel_print(k[i], &t);
-                    ck_abort_msg("kernel %d (%s) in %d pieces: buffer %d differs at %lld\n%s", i,
-                                 k[i]->name, (int)pieces[p], b, (long long)at, t.at);
-                }
-            }
-            memory_free(&m);
-        }
-        memory_free(&judge);
+        for (Fill *const *f = fill; *f != NULL; f++)
+            check_code(&cx, o, code, k[i], &fn[i], i, *f);
     }
     cpu_unload(l);
     ctx_free(&cx);
@@ -170,7 +178,7 @@ static inline void check_filled(const TargetOptions *o, Kernel **k, int n, Fill 
 
 static inline void check_kernels(const TargetOptions *o, Kernel **k, int n)
 {
-    check_filled(o, k, n, fill_element);
+    check_filled(o, k, n, (Fill *const[]){fill_element, NULL});
 }
 
 #endif

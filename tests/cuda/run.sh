@@ -142,9 +142,13 @@ find_nvrtc() {
 
 # nvrtc_set SET[@N]: to a file of its own, as many run at once.
 nvrtc_set() {
-    set=${1%@*} local=0
+    set=${1%@*} local=0 middle=sm_90,
     case $1 in *@*) local=${1##*@} ;; esac
     what=$set
+    case $set in
+    *.model*) ;;
+    *) [ -n "${GRADC_FULL:-}" ] || middle= ;; # it takes as long as the others, and adds least
+    esac
     case $set in
     ops | *.model*) ;;
     *)
@@ -155,7 +159,7 @@ nvrtc_set() {
         mv "$scratch/$name/kernels.cu" "$what"
         ;;
     esac
-    "$build/gradc-cuda-nvrtc" sm_80,sm_90,newest "--local=$local" "$what"
+    "$build/gradc-cuda-nvrtc" "sm_80,${middle}newest" "--local=$local" "$what"
 }
 
 # In as many processes as there are processors; each set's words stay together.

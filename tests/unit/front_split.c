@@ -1,5 +1,6 @@
 /* A batch that is taken as micro-batches gives what the whole batch does, or is refused. */
 #include "front_run.h"
+#include "support/few.h"
 
 #define TRAIN "train m {\n    optimizer adamw(lr = 0.1 * batch)\n    clip global_norm(1)\n"
 
@@ -132,11 +133,11 @@ static const char *refused(const char *text, int64_t split, char *why, size_t n)
 
 START_TEST(parts_give_what_the_whole_does)
 {
-    static const int64_t split[] = {2, 3, 6, 12};
+    static const int64_t split[] = {2, 12, 3, 6};
     static const int64_t rows[] = {0, 1, 7};
     Arena a = {0};
     char why[300];
-    for (int k = 0; k < 4; k++)
+    for (uint64_t k = 0; k < few_of(4, 2); k++)
         for (int n = 1; n <= 2; n++) {
             const char *text =
                 arena_printf(&a, "%s" TRAIN "    accumulate %d\n}\n", split_models[_i], n);
