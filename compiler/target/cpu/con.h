@@ -247,16 +247,16 @@ void con_stage_pack(Con *c, Side *s, int width, Lv r0, Lv count, Lv k0, Lv kn, L
 Lv con_stage_direct(Con *c, Side *s, Lv col0, Lv cols, Lv k0, Lv kn, Lv to);
 /* The column that a padded one is, where it is no padding, and its place in the line. */
 Lv con_line(Con *c, Lv padded, Lv *in_line);
-/* con_plan.c: cycles of a section's loads and arithmetic for vl lanes along `lane`, -1
+/* con_side.c: cycles of a section's loads and arithmetic for vl lanes along `lane`, -1
  * where an index that moves with it makes each element a chase (lane 0: of one element alone);
  * bounds that can fail. */
 double con_vector_cycles(const ConPlan *p, const Side *s, Val lane);
 int con_open_bounds(const Kernel *k, const Side *s);
 /* con_plan.c: from one k to the next a plain side's elements lie on another page. */
 bool con_wide_steps(const ConPlan *p, const Side *s);
-/* con_plan.c: the factors, with their free indices and those of k. */
+/* con_side.c: the factors, with their free indices and those of k, and how they lie in memory. */
 void con_sides(const Kernel *k, Side *a, Side *b);
-/* con_plan.c: how panels of `width` are packed best, but for staging. */
+/* con_side.c: how panels of `width` are packed best, but for staging. */
 void con_choose_pack(const ConPlan *p, Side *s, int width);
 /* con_pack.c: the section's value where g's indices stand; a store to packed memory. */
 Lv con_value(Con *c, Side *s);
