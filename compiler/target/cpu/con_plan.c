@@ -347,13 +347,19 @@ static bool pays_once(const ConPlan *p)
     return again > tiles * share;
 }
 
-/* What is packed again for each block, in cycles for one k. What is read where it lies comes from
- * memory again, while tiles are computed. */
+/* One element again, for another block: it is packed, or comes from where it lies while tiles are
+ * computed, which are behind for memory alone. */
+static double once_more(const ConPlan *p, const Side *s, int64_t n)
+{
+    if (!s->in_place)
+        return s->pack_cycles;
+    return n * p->n_k * p->es > p->mach->l2_bytes / 4 ? 0.1 : 0.02;
+}
+
+/* What is met again for each block, in cycles for one k. */
 static double again_cycles(const ConPlan *p)
 {
-    const double read = 0.1;
-    double rows = p->rows.in_place ? read : p->rows.pack_cycles;
-    double cols = p->cols.in_place ? read : p->cols.pack_cycles;
+    double rows = once_more(p, &p->rows, p->n_rows), cols = once_more(p, &p->cols, p->n_cols);
     double row_blocks = (double)ceil_div(p->row_panels, p->mc);
     double col_blocks = (double)ceil_div(p->col_panels, p->nc);
     if (p->cols_once)
@@ -602,6 +608,21 @@ static void lay_out(ConPlan *p)
     p->scratch = at;
 }
 
+/* Threads share panels of columns, where those are packed; where not, what has more of them. If
+ * there are enough of both, pieces of rows that are stored line by line lie side by side, as those
+ * do that an update shares out: a lane then meets what it has written. */
+static bool splits_cols(const ConPlan *p)
+{
+    enum { FEW = 8, ENOUGH = 16 };
+    int64_t rows = p->row_panels, cols = p->col_panels;
+    if (p->cols_once || (cols < FEW && rows > cols))
+        return false;
+    if (!p->cols.in_place)
+        return true;
+    bool lines = rows >= ENOUGH && 2 * rows > cols && strided_output(p, &p->out_rows);
+    return cols >= rows && !lines;
+}
+
 void con_plan(ConPlan *p, const Kernel *k, const Machine *m, Arena *arena)
 {
     ConPlan try = {.k = spread_batch(k, arena), .mach = m, .type = k->con.dtype, .cycles = -1};
@@ -631,7 +652,6 @@ void con_plan(ConPlan *p, const Kernel *k, const Machine *m, Arena *arena)
     con_slices_plan(p);
     lay_out(p);
     p->ahead = p->ask[ASK_OUT].n == 0 && con_asks_ahead(p);
-    bool few = p->col_panels < 8 && p->row_panels > p->col_panels;
-    p->split_cols = !few && !p->cols_once && (p->col_panels >= p->row_panels || !p->cols.in_place);
+    p->split_cols = splits_cols(p);
     p->n_units = p->n_batch * (p->split_cols ? p->col_panels : p->row_panels);
 }
