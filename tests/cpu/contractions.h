@@ -177,6 +177,10 @@ static inline void add_streams(Arena *arena, Kernels *s)
             make_matmul(arena, F32, &(Matmul){1, 1100, 330, 260, forms[i], i == 2 ? 100 : 0}));
         add_kernel(arena, s, make_matmul(arena, F32, &(Matmul){1, 90, 1030, 600, forms[i], 0}));
     }
+    for (int64_t rows = 14; rows < 60; rows += 15) /* panels of one tile, two, ... */
+        for (int i = 0; i < 4; i++)
+            add_kernel(arena, s,
+                       make_matmul(arena, F32, &(Matmul){1, rows, 1500, 450, forms[i], 0}));
     add_kernel(arena, s, make_matmul(arena, F64, &(Matmul){1, 610, 250, 250, 0, 0}));
     add_kernel(arena, s,
                make_matmul(arena, F64, &(Matmul){2, 610, 250, 250, TRANSPOSE_A | TRANSPOSE_B, 0}));

@@ -69,16 +69,6 @@ START_TEST(long_epilogues)
 }
 END_TEST
 
-START_TEST(streams)
-{
-    check_all("native", add_streams);
-#if defined(__x86_64__)
-    if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"))
-        check_all("x86-64-v3", add_streams);
-#endif
-}
-END_TEST
-
 /* Of the kernels, those whose plan is so. */
 static int count_plans(const char *cpu, void (*add)(Arena *, Kernels *),
                        bool (*is)(const ConPlan *))
@@ -99,6 +89,28 @@ static int count_plans(const char *cpu, void (*add)(Arena *, Kernels *),
     ctx_free(&cx);
     return n;
 }
+
+static bool few_ask_for_columns(const ConPlan *p)
+{
+    return p->mc < 4 && p->ask[ASK_COLS].n > 0;
+}
+
+static bool asks_for_rows_in_place(const ConPlan *p)
+{
+    return p->rows.in_place && p->rows.ks == 1 && p->ask[ASK_ROWS].n > 0;
+}
+
+START_TEST(streams)
+{
+    check_all("native", add_streams);
+#if defined(__x86_64__)
+    if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"))
+        check_all("x86-64-v3", add_streams);
+    ck_assert_int_ge(count_plans("sapphirerapids", add_streams, few_ask_for_columns), 3);
+    ck_assert_int_ge(count_plans("sapphirerapids", add_streams, asks_for_rows_in_place), 3);
+#endif
+}
+END_TEST
 
 static bool packs_once(const ConPlan *p)
 {
