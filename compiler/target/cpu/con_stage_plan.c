@@ -122,7 +122,8 @@ int con_stage_runs(const ConPlan *p, const Stage *g)
     return p->vl == 1 ? 1 : (int)((p->vl - 2) / g->x.n_f + 2);
 }
 
-/* Cycles for an element of a panel: the copy. */
+/* Cycles for an element of a panel: the copy. Each run that a vector reaches into is loaded and
+ * blended; loads of a whole line lie across two of them. */
 static double copy_cycles(const ConPlan *p, const Stage *g, int width)
 {
     double vectors = (double)((width + p->vl - 1) / p->vl);
@@ -133,7 +134,8 @@ static double copy_cycles(const ConPlan *p, const Stage *g, int width)
     if (con_stage_runs(p, g) > STAGE_RUNS)
         return 1.5;
     double crossing = (double)(width - 1) / (double)g->x.n_f, blends = con_stage_runs(p, g) - 1;
-    return (1.5 + vectors * (1 + 0.7 * (crossing > 1 ? blends : crossing))) / width;
+    double blend = p->vl * p->es == 64 ? 1.4 : 0.7;
+    return (1.5 + vectors * (1 + blend * (crossing > 1 ? blends : crossing))) / width;
 }
 
 /* A panel's part of the rows' values, for each element; -1: they are better not computed so. */
