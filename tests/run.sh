@@ -39,13 +39,13 @@ selected() {
     return 1
 }
 
-# stages AT_ONCE NAME...: runs them, so many at a time; prints the name of each that has ended.
+# stages MANY NAME...: runs them, so many at a time; prints the name of each that has ended.
 stages() {
-    at_once=$1
+    many=$1
     shift
     [ $# -gt 0 ] || return 0
     # shellcheck disable=SC2016  # expanded by the inner shell
-    printf '%s\n' "$@" | xargs -P "$at_once" -I {} sh -c '
+    printf '%s\n' "$@" | xargs -P "$many" -I {} sh -c '
         begin=$(date +%s)
         echo ".. $1" >&2
         timeout "${STAGE_MINUTES:-40}m" sh "tests/stages/$1.sh" >"build/log/$1.txt" 2>&1
