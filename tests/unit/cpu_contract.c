@@ -21,6 +21,16 @@ static void check_all(const char *cpu, void (*add)(Arena *, Kernels *))
     check_all_of(cpu, add, (Fill *const[]){fill_element, NULL});
 }
 
+/* As native, and with vectors half as wide where native has wider ones. */
+static void check_both(void (*add)(Arena *, Kernels *))
+{
+    check_all("native", add);
+#if defined(__x86_64__)
+    if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"))
+        check_all("x86-64-v3", add);
+#endif
+}
+
 START_TEST(sweep)
 {
     check_all("native", add_sweep);
@@ -35,31 +45,19 @@ END_TEST
 
 START_TEST(many_rows)
 {
-    check_all("native", add_many_rows);
-#if defined(__x86_64__)
-    if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"))
-        check_all("x86-64-v3", add_many_rows);
-#endif
+    check_both(add_many_rows);
 }
 END_TEST
 
 START_TEST(telling)
 {
-    check_all("native", add_telling);
-#if defined(__x86_64__)
-    if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"))
-        check_all("x86-64-v3", add_telling);
-#endif
+    check_both(add_telling);
 }
 END_TEST
 
 START_TEST(adding)
 {
-    check_all("native", add_adding);
-#if defined(__x86_64__)
-    if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"))
-        check_all("x86-64-v3", add_adding);
-#endif
+    check_both(add_adding);
 }
 END_TEST
 
@@ -102,10 +100,8 @@ static bool asks_for_rows_in_place(const ConPlan *p)
 
 START_TEST(streams)
 {
-    check_all("native", add_streams);
+    check_both(add_streams);
 #if defined(__x86_64__)
-    if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"))
-        check_all("x86-64-v3", add_streams);
     ck_assert_int_ge(count_plans("sapphirerapids", add_streams, few_ask_for_columns), 3);
     ck_assert_int_ge(count_plans("sapphirerapids", add_streams, asks_for_rows_in_place), 3);
 #endif
@@ -129,10 +125,8 @@ static bool asks_for_blocks(const ConPlan *p)
 
 START_TEST(once)
 {
-    check_all("native", add_once);
+    check_both(add_once);
 #if defined(__x86_64__)
-    if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"))
-        check_all("x86-64-v3", add_once);
     ck_assert_int_ge(count_plans("sapphirerapids", add_once, packs_once), 4);
     ck_assert_int_ge(count_plans("sapphirerapids", add_once, packs_blocks_once), 3);
     ck_assert_int_ge(count_plans("sapphirerapids", add_once, asks_for_blocks), 3);
@@ -196,11 +190,7 @@ static void add_panels(Arena *arena, Kernels *s)
 
 START_TEST(panels)
 {
-    check_all("native", add_panels);
-#if defined(__x86_64__)
-    if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"))
-        check_all("x86-64-v3", add_panels);
-#endif
+    check_both(add_panels);
 }
 END_TEST
 
@@ -212,11 +202,7 @@ END_TEST
 
 START_TEST(lines)
 {
-    check_all("native", add_lines);
-#if defined(__x86_64__)
-    if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"))
-        check_all("x86-64-v3", add_lines);
-#endif
+    check_both(add_lines);
 }
 END_TEST
 
@@ -234,51 +220,31 @@ END_TEST
 
 START_TEST(windows)
 {
-    check_all("native", add_windows);
-#if defined(__x86_64__)
-    if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"))
-        check_all("x86-64-v3", add_windows);
-#endif
+    check_both(add_windows);
 }
 END_TEST
 
 START_TEST(channels_last)
 {
-    check_all("native", add_channels_last);
-#if defined(__x86_64__)
-    if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"))
-        check_all("x86-64-v3", add_channels_last);
-#endif
+    check_both(add_channels_last);
 }
 END_TEST
 
 START_TEST(depthwise)
 {
-    check_all("native", add_depthwise);
-#if defined(__x86_64__)
-    if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"))
-        check_all("x86-64-v3", add_depthwise);
-#endif
+    check_both(add_depthwise);
 }
 END_TEST
 
 START_TEST(interleaved)
 {
-    check_all("native", add_interleaved);
-#if defined(__x86_64__)
-    if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"))
-        check_all("x86-64-v3", add_interleaved);
-#endif
+    check_both(add_interleaved);
 }
 END_TEST
 
 START_TEST(narrow)
 {
-    check_all("native", add_narrow);
-#if defined(__x86_64__)
-    if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"))
-        check_all("x86-64-v3", add_narrow); /* vectors half as wide, where native has wider ones */
-#endif
+    check_both(add_narrow);
 }
 END_TEST
 
