@@ -166,6 +166,22 @@ static inline void add_long(Arena *arena, Kernels *s)
     add_kernel(arena, s, make_matmul(arena, F64, &(Matmul){1, 51, 40, 30, LONG | EPILOGUE, 0}));
 }
 
+/* Sums of several blocks of k that rest where the epilogue stores what it makes of them: tiles that
+ * are whole and others; not where it reads what may lie there, or stores it apart. */
+static inline void add_finishing(Arena *arena, Kernels *s)
+{
+    static const Matmul of[] = {
+        {1, 530, 160, 520, 0, 0},
+        {1, 521, 150, 601, TRANSPOSE_B, 0},
+        {1, 140, 530, 540, TRANSPOSE_C | PROLOGUE, 0},
+        {1, 531, 37, 550, TRANSPOSE_A, 0},
+    };
+    static const int forms[] = {LONG, LONG | TELLS_FALSE, LONG | STORES_SUM, LONG | ADDS};
+    add_kernel(arena, s, make_matmul(arena, F32, &(Matmul){2, 515, 48, 540, LONG, 0}));
+    add_forms(arena, s, of, sizeof of / sizeof *of, forms, sizeof forms / sizeof *forms);
+    add_kernel(arena, s, make_matmul(arena, F64, &(Matmul){1, 530, 32, 700, LONG, 0}));
+}
+
 /* Operands larger than half of a second cache, whichever way they lie: tiles ask for what is packed
  * next, in one block of k or several, up to the edges. */
 static inline void add_streams(Arena *arena, Kernels *s)

@@ -24,8 +24,9 @@ enum {
     ADDS = 128,       /* to what has been stored */
     LIMITED_M = 256,  /* about two of three rows; ... */
     LIMITED_N = 512,
-    LONG = 1024,   /* an epilogue of many operations */
-    LONG_B = 2048, /* a prologue of columns of many operations */
+    LONG = 1024,       /* an epilogue of many operations */
+    LONG_B = 2048,     /* a prologue of columns of many operations */
+    STORES_SUM = 4096, /* besides what the epilogue makes of it */
 };
 
 typedef struct Matmul {
@@ -64,6 +65,8 @@ static inline Kernel *make_matmul(Arena *arena, DType t, const Matmul *shape)
     }
     KAff to = (form & TRANSPOSE_C) != 0 ? at2(i, 1, j, m) : at2(i, n, j, 1);
     to = k_aff_add(to, k_aff_val(z, m * n));
+    if ((form & STORES_SUM) != 0)
+        k_store(k, k_buf(k, t, batch * m * n, K_OUT), to, sum);
     if ((form & EPILOGUE) != 0) {
         sum = k_binary(k, KI_ADD, sum, k_load(k, bias, k_aff_val(j, 1)));
         sum = k_fma(k, sum, k_const(k, t, -0.01), k_load(k, out, to));

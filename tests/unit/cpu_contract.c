@@ -88,6 +88,21 @@ static int count_plans(const char *cpu, void (*add)(Arena *, Kernels *),
     return n;
 }
 
+static bool finishes(const ConPlan *p)
+{
+    return p->finishes;
+}
+
+START_TEST(finishing)
+{
+    check_both(add_finishing);
+#if defined(__x86_64__)
+    ck_assert_int_ge(count_plans("sapphirerapids", add_finishing, finishes), 6);
+    ck_assert_int_ge(count_plans("x86-64-v3", add_finishing, finishes), 8);
+#endif
+}
+END_TEST
+
 static bool few_ask_for_columns(const ConPlan *p)
 {
     return p->mc < 4 && p->ask[ASK_COLS].n > 0;
@@ -289,6 +304,7 @@ Suite *suite_cpu_contract(void)
     tcase_add_test(t, once);
     tcase_add_test(t, long_epilogues);
     tcase_add_test(t, streams);
+    tcase_add_test(t, finishing);
     tcase_add_test(t, panels);
     tcase_add_test(t, convolutions);
     tcase_add_test(t, staged);

@@ -192,6 +192,7 @@ typedef struct ConPlan {
     bool turned;       /* the epilogue's lanes lie along the tile's rows */
     bool straight;     /* whole tiles are summed where they are stored (con_straight.c) */
     bool plus;         /* ... and what the epilogue reads is added to them */
+    bool finishes;     /* ... or it makes of them what it stores there */
     bool sums, chains; /* per-tile storage of sums of leaves; of unfinished chains */
     int64_t a_at, b_at, t_at, s_at, turn_at, scratch; /* offsets in lane scratch */
     int64_t n_units;
@@ -212,7 +213,7 @@ typedef struct Con {
     ConPlan *p;
     Arena *arena;
     Lv scratch;
-    bool stored; /* what the epilogue stores is in memory: con_all() */
+    bool stored; /* what the epilogue stores is in memory: con_finish() */
     Lv rows_end; /* of the panels of rows at hand */
     Lv leads;    /* i1: the block at hand has the first panel of the side that is not summed up */
 } Con;
@@ -398,12 +399,15 @@ void con_epilogue(Con *c, Lv tile, Lv row0, Lv rows, Lv col0, Lv cols);
 /* ... lines of which two fill what the lanes of one leave free, as a transposed convolution's that
  * has a stride of 2: their index, or 0. */
 Val con_paired(const Kernel *k, const Walk *lines, const Walk *lanes);
-/* ... KContract.all of a straight tile of so many vectors, whose rows are `pitch` bytes apart. */
-void con_all(Con *c, Lv tile, Lv row0, Lv rows, Lv col0, int vectors, int64_t pitch);
+/* ... of a straight tile of so many vectors, whose rows are `pitch` bytes apart: all of it if the
+ * plan says that it finishes sums, else KContract.all. */
+void con_finish(Con *c, Lv tile, Lv row0, Lv rows, Lv col0, int vectors, int64_t pitch);
 
-/* con_straight.c: whether an epilogue only stores sums; in the plan, before blocks are cut; where a
- * tile is stored, and, if plan.plus, what is added to it. */
+/* con_straight.c: whether an epilogue only stores sums; of one that does more what they can rest in
+ * meanwhile, or NULL; in the plan, before blocks are cut; where a tile is stored, and, if
+ * plan.plus, what is added to it. */
 bool con_stores_sums(const ConPlan *p);
+const KAccess *con_rests_in(const ConPlan *p);
 void con_straight_plan(ConPlan *p);
 bool con_all_straight(const ConPlan *p); /* no tile is ever in scratch */
 bool con_rests_once(const ConPlan *p);   /* ... or those of the last panel of columns alone are */

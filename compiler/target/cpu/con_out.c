@@ -288,14 +288,14 @@ void con_out_ahead(Con *c, Lv row0, Lv rows, Lv col0, Lv cols)
     ir_loop_end(ir, &g);
 }
 
-void con_all(Con *c, Lv tile, Lv row0, Lv rows, Lv col0, int vectors, int64_t pitch)
+void con_finish(Con *c, Lv tile, Lv row0, Lv rows, Lv col0, int vectors, int64_t pitch)
 {
     const ConPlan *p = c->p;
     Ir *ir = c->ir;
     int width = vectors % 2 == 0 ? 2 * p->vl : p->vl;
     Out o = {tile,  row0,         rows,         col0,          ir_int(ir, 0),
              width, &p->out_rows, &p->out_cols, pitch / p->es, p->nr};
-    c->stored = true;
+    c->stored = !p->finishes;
     all_groups(c, &o, ir_int(ir, vectors * p->vl));
     c->stored = false;
 }

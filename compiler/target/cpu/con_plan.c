@@ -259,7 +259,8 @@ static bool rest_where_stored(const ConPlan *p)
     enum { FEW_ROWS = 512, FAR_BYTES = 32 << 20 };
     bool far = p->n_rows * p->n_cols * p->es >= FAR_BYTES;
     bool near = p->mr * p->n_k * p->es <= p->mach->l1_bytes * 3 / 4;
-    return p->n_rows > FEW_ROWS && !(far && near) && con_stores_sums(p);
+    bool rest = con_stores_sums(p) || con_rests_in(p) != NULL;
+    return p->n_rows > FEW_ROWS && !(far && near) && rest;
 }
 
 static void cut_k(ConPlan *p)

@@ -3,7 +3,11 @@
  * between blocks of k the sums rest where they will be. Nothing else reads or writes those elements
  * meanwhile: an output that shares memory shares it with what its own epilogue reads, element by
  * element, and what is added has to be one block's. What it says of the sums (KContract.all)
- * follows from them alone, and is said once they are whole. */
+ * follows from them alone, and is said once they are whole.
+ *
+ * An epilogue that does more can have its sums rest there, too, and make of them what it stores
+ * once they are whole: a layer's bias and activation. What it reads may then share no memory with
+ * what it stores, whose elements are gone by then. */
 #include "con.h"
 
 typedef struct Stored {
@@ -57,11 +61,43 @@ bool con_stores_sums(const ConPlan *p)
     return s.to != NULL && s.plus == NULL && by_indices(p, s.to);
 }
 
+/* Each of its elements is read for several results: none of those can be stored in its place. */
+static bool is_shared(const ConPlan *p, const KAccess *a)
+{
+    const KContract *c = &p->k->con;
+    bool shared = false;
+    for (int role = K_B; role <= K_N; role++)
+        for (int d = 0; d < c->n[role]; d++)
+            shared = shared || (p->k->inst.at[c->dim[role][d]].imm.i > 1 &&
+                                con_coef(&a->at, c->dim[role][d]) == 0);
+    return shared && by_indices(p, a);
+}
+
 /* A vector of it is one of a tile's rows. */
 static bool beside(const ConPlan *p, const KAccess *a)
 {
     return by_indices(p, a) && p->k->buf.at[a->buf].dtype == p->type &&
            con_coef(&a->at, p->out_cols.lane) == 1;
+}
+
+static bool reaches_all(const ConPlan *p)
+{
+    return p->col_reach == K_ALL && p->row_reach == K_ALL;
+}
+
+const KAccess *con_rests_in(const ConPlan *p)
+{
+    const Kernel *k = p->k;
+    const KAccess *in = NULL;
+    for (Val v = k->con.e_from; v < k->con.e_to; v++) {
+        const KInst *i = &k->inst.at[v];
+        const KAccess *a = i->op == KI_LOAD || i->op == KI_STORE ? &k->access.at[i->aux] : NULL;
+        if (i->op == KI_LOAD && !is_shared(p, a))
+            return NULL;
+        if (i->op == KI_STORE && in == NULL && beside(p, a))
+            in = a;
+    }
+    return reaches_all(p) ? in : NULL;
 }
 
 void con_straight_plan(ConPlan *p)
@@ -70,17 +106,14 @@ void con_straight_plan(ConPlan *p)
     const Walk *r = &p->out_rows, *c = &p->out_cols;
     bool whole = p->row_reach != K_ZERO && p->col_reach != K_ZERO && p->k_reach == K_ALL;
     bool tiles = !p->direct && !p->window.is && !p->turned && !p->sums && !p->pairs;
-    if (s.to == NULL || !whole || !tiles || p->n_k == 0 || c->lane == 0 || !beside(p, s.to) ||
-        (s.plus != NULL && (p->chains || !beside(p, s.plus))))
+    bool lines = (c->run == c->total || c->run == p->nr) && r->run == r->total;
+    if (!whole || !tiles || !lines || p->n_k == 0 || c->lane == 0 || p->n_cols < p->nr)
         return;
-    p->straight =
-        (c->run == c->total || c->run == p->nr) && r->run == r->total && p->n_cols >= p->nr;
-    p->plus = p->straight && s.plus != NULL;
-}
-
-static bool reaches_all(const ConPlan *p)
-{
-    return p->col_reach == K_ALL && p->row_reach == K_ALL;
+    bool stores = s.to != NULL && beside(p, s.to);
+    bool plus = stores && s.plus != NULL && beside(p, s.plus) && !p->chains;
+    p->plus = plus;
+    p->finishes = p->chains && !(stores && s.plus == NULL) && con_rests_in(p) != NULL;
+    p->straight = plus || p->finishes || (stores && s.plus == NULL);
 }
 
 int con_narrow(const ConPlan *p)
@@ -119,7 +152,7 @@ Lines con_straight_at(Con *c, Lv row0, Lv col0, Lines *plus)
     walk_set(&p->out_rows, &c->g, digit);
     walk_decode(&p->out_cols, ir, col0, digit);
     walk_set(&p->out_cols, &c->g, digit);
-    if (s.plus != NULL)
+    if (p->plus)
         *plus = lines_of(c, s.plus);
-    return lines_of(c, s.to);
+    return lines_of(c, p->finishes ? con_rests_in(p) : s.to);
 }

@@ -215,9 +215,9 @@ static void emit_straight(Con *c, Lv row_panel, Lv col_panel, Lv b, bool packed_
     here.pitch = ir_int(ir, to.pitch);
     here.vectors = vectors;
     sum_tile(c, packed_b, row_panel, col_panel, rows_at(c, row_panel, row0, at), b, to.at, &here);
-    if (p->k->con.all != 0) {
+    if (p->k->con.all != 0 || p->finishes) {
         IrIf done = ir_if(ir, at->last);
-        con_all(c, to.at, row0, rows, col0, vectors > 0 ? vectors : p->nv, to.pitch);
+        con_finish(c, to.at, row0, rows, col0, vectors > 0 ? vectors : p->nv, to.pitch);
         ir_end_if(ir, &done);
     }
 }
