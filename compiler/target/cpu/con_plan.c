@@ -529,6 +529,19 @@ static void consider_window(ConPlan *best, ConPlan p, bool swap, int nv)
         *best = p;
 }
 
+/* What is stored falls into so many pieces, one after the other, by this index. */
+static bool stores_slabs(const ConPlan *p, Val by, int64_t slabs)
+{
+    const KContract *c = &p->k->con;
+    for (Val v = c->e_from; v < c->e_to; v++) {
+        const KInst *i = &p->k->inst.at[v];
+        const KAccess *a = i->op == KI_STORE ? &p->k->access.at[i->aux] : NULL;
+        if (a != NULL && con_coef(&a->at, by) * slabs == p->k->buf.at[a->buf].elems)
+            return true;
+    }
+    return false;
+}
+
 /* Panels of what no cache holds end where the slowest of the columns' indices moves on, so that
  * other kernels can follow (chain.c). */
 static bool ends_with_slabs(const ConPlan *p)
@@ -537,7 +550,7 @@ static bool ends_with_slabs(const ConPlan *p)
     int64_t slabs = w->n > 1 ? w->extent[0] : 1;
     bool far = p->n_rows * p->n_cols * p->es >= p->mach->l2_bytes / 2;
     return far && p->mach->l2_bytes >= CON_LARGE_CACHE && slabs > 1 && p->n_cols % slabs == 0 &&
-           p->n_cols / slabs % p->nr == 0;
+           p->n_cols / slabs % p->nr == 0 && stores_slabs(p, w->dim[0], slabs);
 }
 
 static void consider(ConPlan *best, ConPlan p, bool swap, int nv, bool direct)
