@@ -355,10 +355,10 @@ static inline void add_depthwise_as(Arena *arena, Kernels *s, int form)
         {1, 16, 0, 97, 3, 1, 1, 1}, {1, 19, 0, 130, 3, 2, 1, 1}, {5, 40, 0, 1, 3, 1, 1, 1},
         {2, 5, 0, 20, 3, 1, 1, 1},  {4, 16, 0, 3, 3, 1, 1, 1},   {2, 12, 0, 10, 1, 1, 0, 1},
         {2, 20, 0, 16, 2, 2, 0, 1}, {1, 32, 0, 40, 7, 1, 3, 1},  {2, 16, 2, 12, 3, 1, 1, 1},
-        {1, 33, 3, 9, 3, 1, 1, 1},  {2, 24, 8, 6, 3, 2, 1, 1},
+        {1, 33, 3, 9, 3, 1, 1, 1},  {2, 24, 8, 6, 3, 2, 1, 1},   {2, 33, 6, 11, 5, 1, 2, 1},
     };
     static const int64_t leaf[] = {0, 64, 50, 1};
-    for (int i = 0; i < 17; i++)
+    for (int i = 0; i < 18; i++)
         for (int first = 0; first < 2; first++) {
             add_kernel(arena, s,
                        make_depthwise(arena, form | DEPTHWISE_FORWARD, &conv[i], i % 3 == 2 ? 4 : 0,

@@ -245,9 +245,30 @@ START_TEST(channels_last)
 }
 END_TEST
 
+/* A lane's units are of the same staged lines. */
+static bool stages_once(const ConPlan *p)
+{
+    return p->lanes != NULL && p->lanes->room > p->lanes->each_n;
+}
+
+static bool stages_groups_once(const ConPlan *p)
+{
+    return stages_once(p) && p->lanes->groups > 1;
+}
+
+static bool has_large_tiles(const ConPlan *p)
+{
+    return p->lanes != NULL && p->lanes->tile_lines * p->lanes->tile_cols > 16;
+}
+
 START_TEST(depthwise)
 {
     check_both(add_depthwise);
+#if defined(__x86_64__)
+    ck_assert_int_ge(count_plans("sapphirerapids", add_depthwise, stages_once), 4);
+    ck_assert_int_ge(count_plans("sapphirerapids", add_depthwise, stages_groups_once), 2);
+    ck_assert_int_ge(count_plans("sapphirerapids", add_depthwise, has_large_tiles), 4);
+#endif
 }
 END_TEST
 

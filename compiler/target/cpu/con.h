@@ -103,6 +103,7 @@ typedef struct Inner {
     int64_t from, to;
 } Inner;
 enum { MAX_SURE = 16 };
+enum { CON_LANES_MOST = 28 }; /* results of a tile, in 32 registers */
 typedef struct Lanes {
     Val lane;
     int64_t extent;
@@ -111,6 +112,7 @@ typedef struct Lanes {
     Side one, many;
     Walk each;
     int64_t each_n, parts; /* so many of `each` in a unit, and parts of it */
+    int64_t room;          /* ... there is room for at once: for all of them, or each_n */
     int pairs;             /* sliding indices of it: x, then y */
     Slide x, y;
     Walk others, blocks;       /* its other free indices, its other k */
@@ -367,12 +369,13 @@ Slabs *con_lanes_slabs(const ConPlan *p, Arena *arena);
 typedef struct LanesPiece {
     Lv group; /* of channels: */
     Lv lane0, live;
-    Lv *other, *block;    /* digits of other free indices and of other k */
-    Lv flat, flat_block;  /* ... each in one number */
-    Lv line0, lines;      /* of results */
-    Lv term0, term_lines; /* lines of terms of the block */
-    Lv one;               /* con_along_one() */
-    Lv each, outs;        /* of `each`, and where its results lie, in vectors */
+    Lv *other, *block;     /* digits of other free indices and of other k */
+    Lv flat, flat_block;   /* ... each in one number */
+    Lv line0, lines;       /* of results */
+    Lv term0, term_lines;  /* lines of terms of the block */
+    Lv one;                /* con_along_one() */
+    Lv each_from, each_to; /* of `each`: those at hand; ... */
+    Lv each, outs;         /* one, and where its results lie, in vectors */
 } LanesPiece;
 /* ... sets the indices of `many` to place x of line y. */
 void con_lanes_set(Con *c, const LanesPiece *at, Lv y, Lv x);

@@ -302,7 +302,7 @@ static void set_each(Con *c, LanesPiece *at, Lv each)
     walk_set(w, &c->g, digit);
 }
 
-static void for_each(Con *c, LanesPiece *at, Lv part, ForEach *f)
+static void for_each(Con *c, LanesPiece *at, ForEach *f)
 {
     Ir *ir = c->ir;
     const Lanes *l = c->p->lanes;
@@ -312,10 +312,8 @@ static void for_each(Con *c, LanesPiece *at, Lv part, ForEach *f)
         f(c, at);
         return;
     }
-    Lv from = ir_mul(ir, part, l->each_n), all = ir_int(ir, l->each.total);
-    IrLoop e =
-        ir_loop(ir, from, ir_min(ir, ir_add(ir, from, ir_int(ir, l->each_n)), all), 1, false);
-    at->outs = ir_mul(ir, minus(c, e.i, from), l->apart);
+    IrLoop e = ir_loop(ir, at->each_from, at->each_to, 1, false);
+    at->outs = ir_mul(ir, minus(c, e.i, at->each_from), l->apart);
     set_each(c, at, e.i);
     f(c, at);
     ir_loop_end(ir, &e);
@@ -383,7 +381,7 @@ static void put_results(Con *c, LanesPiece *at)
 
 /* ---- units -------------------------------------------------------------------------------- */
 
-static void all_terms(Con *c, LanesPiece *at, Lv part)
+static void all_terms(Con *c, LanesPiece *at)
 {
     Ir *ir = c->ir;
     const Lanes *l = c->p->lanes;
@@ -396,24 +394,24 @@ static void all_terms(Con *c, LanesPiece *at, Lv part)
     at->term0 = d.i;
     at->term_lines = ir_min(ir, minus(c, ir_int(ir, l->y.n_d), d.i), ir_int(ir, l->lines_d));
     stage_lines(c, at);
-    for_each(c, at, part, some_terms);
+    for_each(c, at, some_terms);
     ir_loop_end(ir, &d);
     ir_loop_end(ir, &b);
 }
 
 /* Group of channels, part of `each` and other free indices of a unit; sets the other batch
- * indices. */
+ * indices. Parts that follow one another are of the same staged lines. */
 static Lv split_unit(Con *c, Lv unit, Lv *part, Lv *other)
 {
     Ir *ir = c->ir;
     const ConPlan *p = c->p;
     const Lanes *l = p->lanes;
     const KContract *con = &p->k->con;
-    Lv groups = ir_int(ir, l->groups), others = ir_int(ir, l->others.total);
-    Lv parts = ir_int(ir, l->parts);
-    Lv flat = LLVMBuildUDiv(ir->b, unit, groups, "");
-    *part = LLVMBuildURem(ir->b, flat, parts, "");
-    flat = LLVMBuildUDiv(ir->b, flat, parts, "");
+    Lv parts = ir_int(ir, l->parts), others = ir_int(ir, l->others.total);
+    Lv groups = ir_int(ir, l->groups), flat = LLVMBuildUDiv(ir->b, unit, parts, "");
+    *part = LLVMBuildURem(ir->b, unit, parts, "");
+    Lv group = LLVMBuildURem(ir->b, flat, groups, "");
+    flat = LLVMBuildUDiv(ir->b, flat, groups, "");
     *other = LLVMBuildURem(ir->b, flat, others, "");
     flat = LLVMBuildUDiv(ir->b, flat, others, "");
     for (int d = con->n[K_B]; d-- > 0;) {
@@ -424,7 +422,7 @@ static Lv split_unit(Con *c, Lv unit, Lv *part, Lv *other)
         c->g.value[v] = LLVMBuildURem(ir->b, flat, extent, "");
         flat = LLVMBuildUDiv(ir->b, flat, extent, "");
     }
-    return LLVMBuildURem(ir->b, unit, groups, "");
+    return group;
 }
 
 static LanesPiece piece_of(Con *c, Lv group)
@@ -438,7 +436,8 @@ static LanesPiece piece_of(Con *c, Lv group)
     return at;
 }
 
-static void emit_unit(Con *c, Lv unit)
+/* So many units from `unit` on, of the same staged lines. */
+static void emit_units(Con *c, Lv unit, Lv n)
 {
     Ir *ir = c->ir;
     const Lanes *l = c->p->lanes;
@@ -446,13 +445,16 @@ static void emit_unit(Con *c, Lv unit)
     LanesPiece at = piece_of(c, group);
     at.other = digit;
     at.flat = other;
+    at.each_from = ir_mul(ir, part, l->each_n);
+    Lv to = ir_add(ir, at.each_from, ir_mul(ir, n, l->each_n));
+    at.each_to = ir_min(ir, to, ir_int(ir, l->each.total));
     walk_decode(&l->others, ir, other, digit);
     IrLoop f = ir_loop(ir, ir_int(ir, 0), ir_int(ir, l->y.n_f), l->lines_f, false);
     at.line0 = f.i;
     at.lines = ir_min(ir, minus(c, ir_int(ir, l->y.n_f), f.i), ir_int(ir, l->lines_f));
-    all_terms(c, &at, part);
+    all_terms(c, &at);
     if (!l->at_once)
-        for_each(c, &at, part, put_results);
+        for_each(c, &at, put_results);
     ir_loop_end(ir, &f);
 }
 
@@ -461,9 +463,11 @@ static void pack_once(Con *c, Lv begin, Lv end)
 {
     Ir *ir = c->ir;
     const Lanes *l = c->p->lanes;
-    Lv groups = ir_int(ir, l->groups);
-    IrLoop i = ir_loop(ir, ir_int(ir, 0), ir_min(ir, minus(c, end, begin), groups), 1, true);
-    LanesPiece at = piece_of(c, LLVMBuildURem(ir->b, ir_add(ir, begin, i.i), groups, ""));
+    Lv groups = ir_int(ir, l->groups), parts = ir_int(ir, l->parts);
+    Lv first = LLVMBuildUDiv(ir->b, begin, parts, "");
+    Lv last = LLVMBuildUDiv(ir->b, ir_add(ir, end, ir_int(ir, l->parts - 1)), parts, "");
+    IrLoop i = ir_loop(ir, ir_int(ir, 0), ir_min(ir, minus(c, last, first), groups), 1, true);
+    LanesPiece at = piece_of(c, LLVMBuildURem(ir->b, ir_add(ir, first, i.i), groups, ""));
     IrLoop e = ir_loop(ir, ir_int(ir, 0), ir_int(ir, l->each.total), 1, false);
     set_each(c, &at, e.i);
     at.one = packed_at(c, &at);
@@ -474,9 +478,27 @@ static void pack_once(Con *c, Lv begin, Lv end)
 
 void con_lanes_units(Con *c, Lv begin, Lv end)
 {
-    if (c->p->lanes->once)
+    Ir *ir = c->ir;
+    const Lanes *l = c->p->lanes;
+    Lv one = ir_int(ir, 1);
+    if (l->once)
         pack_once(c, begin, end);
-    IrLoop u = ir_loop(c->ir, begin, end, 1, true);
-    emit_unit(c, u.i);
-    ir_loop_end(c->ir, &u);
+    if (l->room == l->each_n) {
+        IrLoop u = ir_loop(ir, begin, end, 1, true);
+        emit_units(c, u.i, one);
+        ir_loop_end(ir, &u);
+        return;
+    }
+    Lb before = ir_here(ir), head = ir_block(ir, "units"), done = ir_block(ir, "done");
+    ir_cond(ir, con_less(c, begin, end), head, done);
+    ir_at(ir, head);
+    Lv u = con_handed_on(ir, begin, before), parts = ir_int(ir, l->parts);
+    Lv rest = minus(c, parts, LLVMBuildURem(ir->b, u, parts, ""));
+    Lv n = ir_min(ir, rest, minus(c, end, u)), next = ir_add(ir, u, n);
+    emit_units(c, u, n);
+    Lb here = ir_here(ir);
+    LLVMAddIncoming(u, &next, &here, 1);
+    ir_cond(ir, con_less(c, next, end), head, done);
+    LLVMMoveBasicBlockAfter(done, here);
+    ir_at(ir, done);
 }

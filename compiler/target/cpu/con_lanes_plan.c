@@ -131,19 +131,23 @@ static int64_t lay_out(const ConPlan *p, Lanes *l)
     l->b_at = at;
     at += l->rows * l->pitch * vec;
     l->o_at = at;
-    at += l->apart * l->each_n * vec;
+    at += l->apart * l->room * vec;
     l->s_at = at;
-    at += p->sums ? l->apart * l->each_n * vec : 0;
+    at += p->sums ? l->apart * l->room * vec : 0;
     l->t_at = at;
     at += l->out_along ? 0 : l->line * vec;
     return align_up(at, 64);
 }
 
-/* As many lines as a part of the second cache has room for. */
+/* As many lines as a part of the second cache has room for; with all lines results of all of `each`
+ * if they fit, so that a lane stages once for all its units. */
 static bool cut_lines(const ConPlan *p, Lanes *l, int64_t *bytes)
 {
     l->lines_f = l->y.n_f;
     l->lines_d = l->y.n_d;
+    l->room = l->each.total;
+    if (lay_out(p, l) > p->mach->l2_bytes / 4)
+        l->room = l->each_n;
     while ((*bytes = lay_out(p, l)) > p->mach->l2_bytes / 4 && (l->lines_f > 1 || l->lines_d > 1)) {
         int64_t *longer = l->lines_f > l->lines_d ? &l->lines_f : &l->lines_d;
         *longer = (*longer + 1) / 2;
@@ -153,6 +157,13 @@ static bool cut_lines(const ConPlan *p, Lanes *l, int64_t *bytes)
 
 static void cut_tile(const ConPlan *p, Lanes *l)
 {
+    enum { MANY_VREGS = 32 };
+    int64_t window = l->x.n_f * l->y.n_f;
+    if (p->mach->n_vregs >= MANY_VREGS && window > MOST_RESULTS && window <= CON_LANES_MOST) {
+        l->tile_cols = (int)l->x.n_f;
+        l->tile_lines = (int)l->y.n_f;
+        return;
+    }
     int64_t most = p->mach->n_vregs - (p->mach->fma ? 2 : 3);
     most = most < MOST_RESULTS ? most : MOST_RESULTS;
     int64_t parts = (l->x.n_f + most - 1) / most;
@@ -186,7 +197,8 @@ static double lanes_cycles(const ConPlan *p, const Lanes *l)
     else if (l->out_apart)
         out += outs * vl;
     double others = (double)l->others.total * (double)p->n_batch / (double)l->extent;
-    double all = stage * (double)l->parts + (pack + sum + out) * (double)l->each.total;
+    double staged = l->room > l->each_n ? 1 : (double)l->parts;
+    double all = stage * staged + (pack + sum + out) * (double)l->each.total;
     return all * (double)l->groups * others;
 }
 

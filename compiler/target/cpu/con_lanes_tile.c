@@ -7,7 +7,7 @@ static Lt vector_type(const Con *c)
     return ir_vec(c->p->type == F64 ? c->ir->f64 : c->ir->f32, c->p->vl);
 }
 
-enum { MAX_RESULTS = 16 };
+enum { MAX_RESULTS = CON_LANES_MOST };
 
 typedef struct Tile {
     Con *c;
