@@ -291,6 +291,18 @@ static inline void add_direct(Arena *arena, Kernels *s)
 /* Many output channels, which then lie along the lanes: rows of tiles that are pieces of a line,
  * whole lines or pictures, read in place or staged some lines at a time; places of a window in
  * lines and in channels; blocks and leaves of k that begin within a line. */
+/* More images than a second cache has: tiles ask for those of the next block of k. */
+static inline void add_next(Arena *arena, Kernels *s)
+{
+    static const Conv conv[] = {{9, 16, 16, 32, 3, 1, 1, 1},
+                                {18, 34, 32, 16, 3, 1, 1, 1},
+                                {14, 15, 19, 30, 3, 1, 0, 1},
+                                {10, 8, 32, 45, 3, 2, 1, 1}};
+    static const int64_t leaf[] = {1024, 512, 784, 0};
+    for (int i = 0; i < 4; i++)
+        add_kernel(arena, s, make_conv_weight(arena, &conv[i], leaf[i]));
+}
+
 static inline void add_windows(Arena *arena, Kernels *s)
 {
     static const Conv conv[] = {
@@ -315,6 +327,7 @@ static inline void add_windows(Arena *arena, Kernels *s)
     add_kernel(arena, s, make_conv_weight(arena, &large, 3600));
     large.pad = 1;
     add_kernel(arena, s, make_conv_weight(arena, &large, 3844 / 4));
+    add_next(arena, s);
 }
 
 /* Pictures so narrow that a vector reaches over several lines of them, and over pictures. */

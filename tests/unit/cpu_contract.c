@@ -233,9 +233,18 @@ START_TEST(direct)
 }
 END_TEST
 
+static bool asks_for_next(const ConPlan *p)
+{
+    return p->ask[ASK_NEXT].n > 0;
+}
+
 START_TEST(windows)
 {
     check_both(add_windows);
+#if defined(__x86_64__)
+    ck_assert_int_ge(count_plans("sapphirerapids", add_next, asks_for_next), 3);
+    ck_assert_int_ge(count_plans("x86-64-v3", add_next, asks_for_next), 3);
+#endif
 }
 END_TEST
 

@@ -155,7 +155,9 @@ enum {
     ASK_COLS,
     ASK_ROWS,
     ASK_BLOCK,
-    ASK_OUT,
+    ASK_NEXT,
+    MAX_NEXT = 3,
+    ASK_OUT = ASK_NEXT + MAX_NEXT,
     MAX_OUT_ASKS = 2,
     MAX_ASKS = ASK_OUT + MAX_OUT_ASKS
 };
@@ -201,6 +203,7 @@ typedef struct ConPlan {
     double cycles;
     Lanes *lanes; /* or NULL: tiles */
     Ask ask[MAX_ASKS];
+    Val next[MAX_NEXT];    /* of the operands, what ASK_NEXT and on ask for: loads */
     Val out[MAX_OUT_ASKS]; /* of the epilogue, what ASK_OUT and on ask for: loads, stores */
 } ConPlan;
 enum { CON_LARGE_CACHE = 2 << 20 }; /* bytes of a second cache that has room for long panels */
@@ -341,6 +344,10 @@ ConStream con_stream_block(Con *c, Lv panel, Lv k0, Lv kn, Lv tile);
 /* ... lines of it that a tile asks for at once; 0: rows are not packed in slices, or there are too
  * few tiles. */
 int con_block_asks(const ConPlan *p);
+/* con_next.c: what the next block of k is staged and packed from, in the plan; the tile-th tile's
+ * part of the block that begins at k. */
+void con_next_plan(ConPlan *p);
+ConStream con_stream_next(Con *c, int i, Lv k, Lv tile);
 /* con_zero.c: sums of no terms, of a tile at t: all; columns, rows from the limit on. */
 void con_zero_tile(Con *c, Lv t);
 void con_zero_cols(Con *c, Lv t, Lv col0);

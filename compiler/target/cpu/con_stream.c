@@ -151,6 +151,8 @@ static void plan_rows(ConPlan *p)
 
 void con_stream_plan(ConPlan *p)
 {
+    if (p->mach->arch == ARCH_X86_64 && !p->pairs)
+        con_next_plan(p);
     if (!streams(p))
         return;
     if (!p->direct) {
