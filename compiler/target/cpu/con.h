@@ -44,6 +44,7 @@ void walk_advance(const Walk *w, Ir *ir, Lv *digit, Lv by);
 /* All affine expressions of a section, one after the other: NULL at the end. */
 const KAff *con_affine(const Kernel *k, Val from, Val to, int index);
 int64_t con_coef(const KAff *x, Val v);
+bool con_of_dims(const Kernel *k, const KAff *x); /* its value is known where indices are set */
 
 typedef enum PackMode {
     PACK_ROW,   /* vectors along the panel's width */

@@ -34,7 +34,7 @@ static int64_t lines_at_once(const ConPlan *p, const Side *s, Val load)
     const KAccess *a = &p->k->access.at[p->k->inst.at[load].aux];
     const KBuf *b = &p->k->buf.at[a->buf];
     int64_t size = dtype_bytes(b->dtype), asks = p->mc * p->nc * (p->kc / ASK_STEPS);
-    if (b->elems * size <= p->mach->l2_bytes / 4)
+    if (b->elems * size <= p->mach->l2_bytes / 4 || !con_of_dims(p->k, &a->at))
         return 0;
     return (block_step(p, s, a) * size + asks * LINE - 1) / (asks * LINE);
 }

@@ -13,10 +13,7 @@ static int64_t stride_of(const ConPlan *p, const KAccess *a)
 static bool side_by_side(const ConPlan *p, const KAccess *a)
 {
     const Walk *lanes = p->turned ? &p->out_rows : &p->out_cols;
-    for (int t = 0; t < a->at.n; t++)
-        if (p->k->inst.at[a->at.t[t].v].op != KI_DIM)
-            return false;
-    return lanes->lane != 0 && con_coef(&a->at, lanes->lane) == 1;
+    return con_of_dims(p->k, &a->at) && lanes->lane != 0 && con_coef(&a->at, lanes->lane) == 1;
 }
 
 void con_out_plan(ConPlan *p)

@@ -12,10 +12,7 @@ void con_prefetch(Ir *ir, Lv at, ConCache cache, bool write)
 /* Its address is known where indices are set, and moves with one of them. */
 static bool follows(const Kernel *k, const KAff *x, Val index)
 {
-    for (int t = 0; t < x->n; t++)
-        if (k->inst.at[x->t[t].v].op != KI_DIM)
-            return false;
-    return con_coef(x, index) != 0;
+    return con_of_dims(k, x) && con_coef(x, index) != 0;
 }
 
 /* Accesses of a section that do. */

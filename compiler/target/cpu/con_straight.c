@@ -49,10 +49,7 @@ static Stored stored_of(const ConPlan *p)
 /* Its place is known before the sum. */
 static bool by_indices(const ConPlan *p, const KAccess *a)
 {
-    for (int t = 0; t < a->at.n; t++)
-        if (p->k->inst.at[a->at.t[t].v].op != KI_DIM)
-            return false;
-    return a->n_bounds == 0;
+    return a->n_bounds == 0 && con_of_dims(p->k, &a->at);
 }
 
 bool con_stores_sums(const ConPlan *p)

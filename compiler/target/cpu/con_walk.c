@@ -9,6 +9,14 @@ int64_t con_coef(const KAff *x, Val v)
     return 0;
 }
 
+bool con_of_dims(const Kernel *k, const KAff *x)
+{
+    for (int t = 0; t < x->n; t++)
+        if (k->inst.at[x->t[t].v].op != KI_DIM)
+            return false;
+    return true;
+}
+
 const KAff *con_affine(const Kernel *k, Val from, Val to, int index)
 {
     for (Val v = from; v < to; v++) {
