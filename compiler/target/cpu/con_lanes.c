@@ -480,22 +480,16 @@ void con_lanes_units(Con *c, Lv begin, Lv end)
 {
     Ir *ir = c->ir;
     const Lanes *l = c->p->lanes;
-    Lv one = ir_int(ir, 1);
     if (l->once)
         pack_once(c, begin, end);
-    if (l->room == l->each_n) {
-        IrLoop u = ir_loop(ir, begin, end, 1, true);
-        emit_units(c, u.i, one);
-        ir_loop_end(ir, &u);
-        return;
-    }
     Lb before = ir_here(ir), head = ir_block(ir, "units"), done = ir_block(ir, "done");
     ir_cond(ir, con_less(c, begin, end), head, done);
     ir_at(ir, head);
-    Lv u = con_handed_on(ir, begin, before), parts = ir_int(ir, l->parts);
-    Lv rest = minus(c, parts, LLVMBuildURem(ir->b, u, parts, ""));
-    Lv n = ir_min(ir, rest, minus(c, end, u)), next = ir_add(ir, u, n);
+    Lv u = con_handed_on(ir, begin, before), parts = ir_int(ir, l->parts), n = ir_int(ir, 1);
+    if (l->room > l->each_n)
+        n = ir_min(ir, minus(c, parts, LLVMBuildURem(ir->b, u, parts, "")), minus(c, end, u));
     emit_units(c, u, n);
+    Lv next = ir_add(ir, u, n);
     Lb here = ir_here(ir);
     LLVMAddIncoming(u, &next, &here, 1);
     ir_cond(ir, con_less(c, next, end), head, done);

@@ -106,11 +106,10 @@ void con_straight_plan(ConPlan *p)
     bool lines = (c->run == c->total || c->run == p->nr) && r->run == r->total;
     if (!whole || !tiles || !lines || p->n_k == 0 || c->lane == 0 || p->n_cols < p->nr)
         return;
-    bool stores = s.to != NULL && beside(p, s.to);
-    bool plus = stores && s.plus != NULL && beside(p, s.plus) && !p->chains;
-    p->plus = plus;
-    p->finishes = p->chains && !(stores && s.plus == NULL) && con_rests_in(p) != NULL;
-    p->straight = plus || p->finishes || (stores && s.plus == NULL);
+    bool stores = s.to != NULL && beside(p, s.to), alone = stores && s.plus == NULL;
+    p->plus = stores && !alone && beside(p, s.plus) && !p->chains;
+    p->finishes = !alone && p->chains && con_rests_in(p) != NULL;
+    p->straight = alone || p->plus || p->finishes;
 }
 
 int con_narrow(const ConPlan *p)
