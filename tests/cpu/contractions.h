@@ -288,9 +288,6 @@ static inline void add_direct(Arena *arena, Kernels *s)
     }
 }
 
-/* Many output channels, which then lie along the lanes: rows of tiles that are pieces of a line,
- * whole lines or pictures, read in place or staged some lines at a time; places of a window in
- * lines and in channels; blocks and leaves of k that begin within a line. */
 /* More images than a second cache has: tiles ask for those of the next block of k. */
 static inline void add_next(Arena *arena, Kernels *s)
 {
@@ -303,6 +300,9 @@ static inline void add_next(Arena *arena, Kernels *s)
         add_kernel(arena, s, make_conv_weight(arena, &conv[i], leaf[i]));
 }
 
+/* Many output channels, which then lie along the lanes: rows of tiles that are pieces of a line,
+ * whole lines or pictures, read in place or staged some lines at a time; places of a window in
+ * lines and in channels; blocks and leaves of k that begin within a line. */
 static inline void add_windows(Arena *arena, Kernels *s)
 {
     static const Conv conv[] = {

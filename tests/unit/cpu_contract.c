@@ -88,6 +88,18 @@ static int count_plans(const char *cpu, void (*add)(Arena *, Kernels *),
     return n;
 }
 
+/* So many have such a plan, for an x86-64 processor, which need not be this one. */
+static void expect_plans(int least, const char *cpu, void (*add)(Arena *, Kernels *),
+                         bool (*is)(const ConPlan *))
+{
+#if defined(__x86_64__)
+    int n = count_plans(cpu, add, is);
+    ck_assert_msg(n >= least, "%s: %d plans, not %d", cpu, n, least);
+#else
+    (void)least, (void)cpu, (void)add, (void)is;
+#endif
+}
+
 static bool finishes(const ConPlan *p)
 {
     return p->finishes;
@@ -96,10 +108,8 @@ static bool finishes(const ConPlan *p)
 START_TEST(finishing)
 {
     check_both(add_finishing);
-#if defined(__x86_64__)
-    ck_assert_int_ge(count_plans("sapphirerapids", add_finishing, finishes), 6);
-    ck_assert_int_ge(count_plans("x86-64-v3", add_finishing, finishes), 8);
-#endif
+    expect_plans(6, "sapphirerapids", add_finishing, finishes);
+    expect_plans(8, "x86-64-v3", add_finishing, finishes);
 }
 END_TEST
 
@@ -116,10 +126,8 @@ static bool asks_for_rows_in_place(const ConPlan *p)
 START_TEST(streams)
 {
     check_both(add_streams);
-#if defined(__x86_64__)
-    ck_assert_int_ge(count_plans("sapphirerapids", add_streams, few_ask_for_columns), 3);
-    ck_assert_int_ge(count_plans("sapphirerapids", add_streams, asks_for_rows_in_place), 3);
-#endif
+    expect_plans(3, "sapphirerapids", add_streams, few_ask_for_columns);
+    expect_plans(3, "sapphirerapids", add_streams, asks_for_rows_in_place);
 }
 END_TEST
 
@@ -141,11 +149,9 @@ static bool asks_for_blocks(const ConPlan *p)
 START_TEST(once)
 {
     check_both(add_once);
-#if defined(__x86_64__)
-    ck_assert_int_ge(count_plans("sapphirerapids", add_once, packs_once), 4);
-    ck_assert_int_ge(count_plans("sapphirerapids", add_once, packs_blocks_once), 3);
-    ck_assert_int_ge(count_plans("sapphirerapids", add_once, asks_for_blocks), 3);
-#endif
+    expect_plans(4, "sapphirerapids", add_once, packs_once);
+    expect_plans(3, "sapphirerapids", add_once, packs_blocks_once);
+    expect_plans(3, "sapphirerapids", add_once, asks_for_blocks);
 }
 END_TEST
 
@@ -241,10 +247,8 @@ static bool asks_for_next(const ConPlan *p)
 START_TEST(windows)
 {
     check_both(add_windows);
-#if defined(__x86_64__)
-    ck_assert_int_ge(count_plans("sapphirerapids", add_next, asks_for_next), 3);
-    ck_assert_int_ge(count_plans("x86-64-v3", add_next, asks_for_next), 3);
-#endif
+    expect_plans(3, "sapphirerapids", add_next, asks_for_next);
+    expect_plans(3, "x86-64-v3", add_next, asks_for_next);
 }
 END_TEST
 
@@ -273,11 +277,9 @@ static bool has_large_tiles(const ConPlan *p)
 START_TEST(depthwise)
 {
     check_both(add_depthwise);
-#if defined(__x86_64__)
-    ck_assert_int_ge(count_plans("sapphirerapids", add_depthwise, stages_once), 4);
-    ck_assert_int_ge(count_plans("sapphirerapids", add_depthwise, stages_groups_once), 2);
-    ck_assert_int_ge(count_plans("sapphirerapids", add_depthwise, has_large_tiles), 4);
-#endif
+    expect_plans(4, "sapphirerapids", add_depthwise, stages_once);
+    expect_plans(2, "sapphirerapids", add_depthwise, stages_groups_once);
+    expect_plans(4, "sapphirerapids", add_depthwise, has_large_tiles);
 }
 END_TEST
 
