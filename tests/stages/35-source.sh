@@ -6,6 +6,18 @@ formatted() {
     find compiler runtime tests examples -name '*.[ch]' -exec clang-format --dry-run -Werror {} +
 }
 
+# What a command has left behind is no part of the project.
+# shellcheck disable=SC2317 # called by check
+top_level() {
+    others=$(git ls-files | cut -d/ -f1 | sort -u | grep -vxE '\.ci|\.clang-format|\.gitignore|CMakeLists\.txt|LICENSE|README\.md|SECURITY\.md|cmake|compiler|examples|grammar|runtime|tests')
+    [ -z "$others" ] || { printf '%s\n' "$others"; return 1; }
+}
+
+if git ls-files >/dev/null 2>&1; then
+    check "nothing on the top level but what belongs there" top_level
+else
+    skip "what is on the top level: no git, or no checkout"
+fi
 check "every diagnostic code has a test (tests/codes.sh)" sh tests/codes.sh
 if clang-format --version 2>/dev/null | grep -q 'version 14\.'; then
     check "formatted by .clang-format" formatted
