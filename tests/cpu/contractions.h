@@ -345,6 +345,31 @@ static inline void add_narrow(Arena *arena, Kernels *s)
     }
 }
 
+/* Images that fill vectors, or nearly, of few channels and places, so that these lie along the
+ * lanes: windows that slide over padding by one or two places, or over none; one or several groups
+ * of images, panels of rows, tiles of a line, units. */
+static inline void add_images(Arena *arena, Kernels *s)
+{
+    static const Conv conv[] = {
+        {16, 16, 6, 14, 5, 1, 0, 1}, {32, 6, 16, 14, 5, 1, 0, 1}, {17, 20, 40, 8, 3, 1, 1, 1},
+        {8, 24, 33, 9, 3, 1, 1, 1},  {48, 12, 7, 5, 3, 1, 2, 2},  {31, 40, 13, 10, 3, 2, 1, 1},
+        {64, 30, 5, 3, 3, 1, 1, 1},  {16, 32, 48, 8, 3, 1, 1, 1}, {12, 18, 29, 7, 5, 1, 2, 1},
+        {40, 9, 14, 11, 4, 1, 1, 1}, {16, 33, 6, 6, 3, 1, 1, 1},  {15, 16, 3, 18, 5, 1, 4, 1},
+    };
+    for (size_t i = 0; i < sizeof conv / sizeof *conv; i++) {
+        add_kernel(arena, s, make_conv_forward(arena, &conv[i], i % 4 == 3));
+        if (conv[i].pad > 0)
+            add_kernel(arena, s, make_conv_chain(arena, &conv[i]));
+        if (conv[i].stride == 1)
+            add_kernel(arena, s, make_conv_data(arena, &conv[i]));
+    }
+    /* ... of a group's weights each */
+    static const Conv group[] = {{16, 5, 2, 22, 3, 1, 1, 1}, {19, 3, 6, 13, 3, 1, 0, 1}};
+    for (int i = 0; i < 2; i++)
+        for (int first = 0; first < 2; first++)
+            add_kernel(arena, s, make_depthwise(arena, DEPTHWISE_FORWARD, &group[i], 0, first));
+}
+
 /* Rows of tiles that begin and end with a partner, or without one; lines as long as a vector. */
 static inline void add_interleaved(Arena *arena, Kernels *s)
 {

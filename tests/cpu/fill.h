@@ -75,6 +75,19 @@ static inline void fill_edges(DType t, void *p, int64_t i, uint64_t *s)
         ((float *)p)[i] = bf16_to_f32(half) * (1 + (float)((x >> 50) & 3) * 0x1p-9F);
 }
 
+/* Floats whose products vanish, but for their sign, or are about the least denormal; zeros. */
+static inline void fill_vanishing(DType t, void *p, int64_t i, uint64_t *s)
+{
+    if (t != F32) {
+        fill_element(t, p, i, s);
+        return;
+    }
+    uint64_t x = draw(s);
+    float size = (x >> 8) % 4 == 0 ? 0 : (1 + (float)((x >> 16) & 7) * 0x1p-3F) * 0x1p-76F;
+    size *= (x >> 24) % 64 == 0 ? 4 : 1;
+    ((float *)p)[i] = (x & 1) != 0 ? -size : size;
+}
+
 typedef VEC(Kernel *) Kernels;
 
 /* Appends a kernel, which has to be valid. */

@@ -22,13 +22,18 @@ static void check_all(const char *cpu, void (*add)(Arena *, Kernels *))
 }
 
 /* As native, and with vectors half as wide where native has wider ones. */
-static void check_both(void (*add)(Arena *, Kernels *))
+static void check_both_of(void (*add)(Arena *, Kernels *), Fill *const *fill)
 {
-    check_all("native", add);
+    check_all_of("native", add, fill);
 #if defined(__x86_64__)
     if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"))
-        check_all("x86-64-v3", add);
+        check_all_of("x86-64-v3", add, fill);
 #endif
+}
+
+static void check_both(void (*add)(Arena *, Kernels *))
+{
+    check_both_of(add, (Fill *const[]){fill_element, NULL});
 }
 
 START_TEST(sweep)
@@ -283,6 +288,27 @@ START_TEST(depthwise)
 }
 END_TEST
 
+static bool lies_along_images(const ConPlan *p)
+{
+    return p->lanes != NULL && p->lanes->images;
+}
+
+static bool leaves_terms_out(const ConPlan *p)
+{
+    return lies_along_images(p) && p->lanes->leaves_out;
+}
+
+/* Also sums that terms which are left out would have changed: of infinities and NaN, and -0. */
+START_TEST(images)
+{
+    check_both_of(add_images, (Fill *const[]){fill_element, fill_edges, fill_vanishing, NULL});
+    expect_plans(8, "sapphirerapids", add_images, lies_along_images);
+    expect_plans(8, "x86-64-v3", add_images, lies_along_images);
+    expect_plans(4, "sapphirerapids", add_images, leaves_terms_out);
+    expect_plans(4, "x86-64-v3", add_images, leaves_terms_out);
+}
+END_TEST
+
 START_TEST(interleaved)
 {
     check_both(add_interleaved);
@@ -345,6 +371,7 @@ Suite *suite_cpu_contract(void)
     tcase_add_test(t, windows);
     tcase_add_test(t, interleaved);
     tcase_add_test(t, narrow);
+    tcase_add_test(t, images);
     tcase_add_test(t, depthwise);
     tcase_add_test(t, channels_last);
     tcase_add_test(t, pairs);

@@ -137,6 +137,9 @@ typedef struct Lanes {
     Inner in_x, in_y;       /* places within these bounds: */
     const KBound *sure[MAX_SURE];
     int n_sure;
+    bool images;         /* lanes along those (con_images.c): `one` is the same for all of them, */
+    int64_t panel_bytes; /* ... a panel of rows of it takes so many; */
+    bool leaves_out;     /* ... outside of in_x, in_y `many` is 0, and terms are left out */
     int64_t a_at, b_at, o_at, s_at, t_at; /* offsets in lane scratch */
 } Lanes;
 
@@ -261,6 +264,10 @@ double con_vector_cycles(const ConPlan *p, const Side *s, Val lane);
 int con_open_bounds(const Kernel *k, const Side *s);
 /* con_plan.c: from one k to the next a plain side's elements lie on another page. */
 bool con_wide_steps(const ConPlan *p, const Side *s);
+/* ... rows of a tile of nv vectors that registers have room for. */
+int con_most_rows(const Machine *m, int nv);
+/* ... the d-th index of a role becomes the slowest one of another. */
+void con_move_dim(Kernel *k, KRole from, int d, KRole to);
 /* con_side.c: the factors, with their free indices and those of k, and how they lie in memory. */
 void con_sides(const Kernel *k, Side *a, Side *b);
 /* con_side.c: how panels of `width` are packed best, but for staging. */
@@ -385,14 +392,38 @@ typedef struct LanesPiece {
     Lv each_from, each_to; /* of `each`: those at hand; ... */
     Lv each, outs;         /* one, and where its results lie, in vectors */
 } LanesPiece;
+/* ... so many vectors on from `base` in lane scratch. */
+Lv con_lanes_at(Con *c, int64_t base, Lv vectors);
+Lt con_vector_type(const Con *c); /* con_lanes_tile.c */
+/* ... begins a unit: gives its part and sets at->other, for which there is room in `digit`. */
+Lv con_lanes_unit(Con *c, Lv unit, LanesPiece *at, Lv *digit);
 /* ... sets the indices of `many` to place x of line y. */
 void con_lanes_set(Con *c, const LanesPiece *at, Lv y, Lv x);
+/* ... stages places x, x + 1, ... of line y, transposed: a vector of them, to x vectors on. */
+void con_lanes_stage(Con *c, const LanesPiece *at, Lv y, Lv x, Lv to);
+/* ... the epilogue of the results of at->each, which lie at at->outs. */
+void con_lanes_put(Con *c, LanesPiece *at);
+/* con_lanes_plan.c: what slides in `many`, over the lane's other indices. fails: false. */
+bool con_lanes_windows(const ConPlan *p, Lanes *l);
+/* con_images_plan.c: as con_lanes_plan, with lanes along images. */
+bool con_images_plan(ConPlan *p, Arena *arena);
+/* con_images.c: the units [begin, end). */
+void con_images_units(Con *c, Lv begin, Lv end);
 /* con_lanes_tile.c: the function
  * void (ptr one, ptr many, ptr out, i64 lines, i64 terms of each, i1 resume). */
 Lv con_lanes_tile(Con *c, int lines, int cols);
 Lv con_handed_on(Ir *ir, Lv first, Lb before); /* a phi, in a loop's head */
+/* ... A loop that counts down from n > 0, with sums and two addresses that it hands on. */
+typedef struct Chain {
+    Lb head;
+    int n_sums;
+    Lv left, at[2], first[CON_LANES_MOST], *sum;
+} Chain;
+Chain con_open_chain(Ir *ir, Lv n, Lv a, Lv b, Lv *sum, int n_sums);
+void con_close_chain(Ir *ir, Chain *h, Lv a, Lv b);
 /* con_along.c */
 void con_along_plan(const ConPlan *p, Lanes *l);
+void con_find_inner(const ConPlan *p, Lanes *l); /* in_x, in_y: of no places, where it can't tell */
 void con_along_stage(Con *c, const LanesPiece *at, Lv y, Lv dst);
 void con_along_ask(Con *c, const LanesPiece *at, Lv first, int64_t n);
 void con_along_put(Con *c, const LanesPiece *at, Lv from, Lv first, Lv n);

@@ -65,7 +65,7 @@ static void cut(const KBound *b, const Slide *w, Inner *in)
 }
 
 /* The places where no bound of the section that moves with them can fail. */
-static void find_inner(const ConPlan *p, Lanes *l)
+void con_find_inner(const ConPlan *p, Lanes *l)
 {
     const Kernel *k = p->k;
     l->in_x = (Inner){0, l->x.n};
@@ -138,7 +138,7 @@ void con_along_plan(const ConPlan *p, Lanes *l)
     l->out_apart = !lies_along(p->k, c->e_from, c->e_to, l->lane);
     l->out_along = !l->out_apart || lies_apart(p->k, c->e_from, c->e_to, l->lane);
     if (l->many_along)
-        find_inner(p, l);
+        con_find_inner(p, l);
     find_one(p, l);
 }
 

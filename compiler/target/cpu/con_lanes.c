@@ -18,16 +18,11 @@
  * The chain of a result is that of any tile: k in order, leaves folded left to right. */
 #include "con.h"
 
-static Lv vector_at(Con *c, int64_t base, Lv vectors)
+Lv con_lanes_at(Con *c, int64_t base, Lv vectors)
 {
     Ir *ir = c->ir;
     Lv at = ir_off(ir, c->scratch, base);
     return ir_at_byte(ir, at, ir_mul(ir, vectors, (int64_t)c->p->vl * c->p->es));
-}
-
-static Lt vector_type(const Con *c)
-{
-    return ir_vec(c->p->type == F64 ? c->ir->f64 : c->ir->f32, c->p->vl);
 }
 
 static Lv minus(Con *c, Lv x, Lv y)
@@ -47,7 +42,7 @@ static Lv first_column(Con *c, const LanesPiece *at, Lv line)
 static void put_lines(Con *c, const LanesPiece *at, Lv line, Lv lines)
 {
     const Lanes *l = c->p->lanes;
-    Lv sums = vector_at(c, c->p->sums ? l->s_at : l->o_at, at->outs);
+    Lv sums = con_lanes_at(c, c->p->sums ? l->s_at : l->o_at, at->outs);
     con_along_put(c, at, sums, first_column(c, at, line), ir_mul(c->ir, lines, l->x.n_f));
 }
 
@@ -70,7 +65,7 @@ static void call_tile(Con *c, const Terms *t, int lines, int cols, Lv line, Lv c
     Lv out_line = l->at_once ? ir_int(ir, 0) : ir_mul(ir, line, l->x.n_f);
     Lv to = ir_add(ir, t->outs, ir_add(ir, out_line, col));
     Lv arg[] = {
-        t->one,   ir_at_byte(ir, t->many, from), vector_at(c, l->o_at, to), t->lines, t->terms,
+        t->one,   ir_at_byte(ir, t->many, from), con_lanes_at(c, l->o_at, to), t->lines, t->terms,
         t->resume};
     ir_call(ir, con_lanes_tile(c, lines, cols), arg, 6);
 }
@@ -154,7 +149,7 @@ void con_lanes_set(Con *c, const LanesPiece *at, Lv y, Lv x)
 }
 
 /* vl places of a line of all channels: vectors along the places, transposed. */
-static void stage_places(Con *c, const LanesPiece *at, Lv place, Lv x, Lv to)
+void con_lanes_stage(Con *c, const LanesPiece *at, Lv place, Lv x, Lv to)
 {
     Ir *ir = c->ir;
     Lanes *l = c->p->lanes;
@@ -182,12 +177,12 @@ static void stage_lines(Con *c, const LanesPiece *at)
         ir, ir_mul(ir, ir_add(ir, at->lines, ir_int(ir, -1)), l->y.s),
         ir_mul(ir, ir_add(ir, at->term_lines, ir_int(ir, -1)), l->y.t < 0 ? -l->y.t : l->y.t));
     IrLoop y = ir_loop(ir, ir_int(ir, 0), ir_add(ir, n, ir_int(ir, 1)), 1, false);
-    Lv to = vector_at(c, l->b_at, ir_mul(ir, y.i, l->pitch));
+    Lv to = con_lanes_at(c, l->b_at, ir_mul(ir, y.i, l->pitch));
     if (l->many_along) {
         con_along_stage(c, at, ir_add(ir, first, y.i), to);
     } else {
         IrLoop x = ir_loop(ir, ir_int(ir, 0), ir_int(ir, l->x.n), c->p->vl, false);
-        stage_places(c, at, ir_add(ir, first, y.i), x.i, to);
+        con_lanes_stage(c, at, ir_add(ir, first, y.i), x.i, to);
         ir_loop_end(ir, &x);
     }
     ir_loop_end(ir, &y);
@@ -212,7 +207,7 @@ static Terms terms_at(Con *c, const LanesPiece *at, Lv k0, Lv k)
     Lv one = ir_at_byte(ir, at->one, ir_mul(ir, elems, c->p->es));
     return (Terms){.one = one,
                    .outs = at->outs,
-                   .many = vector_at(c, l->b_at, ir_add(ir, ir_mul(ir, row, l->pitch), place))};
+                   .many = con_lanes_at(c, l->b_at, ir_add(ir, ir_mul(ir, row, l->pitch), place))};
 }
 
 /* s = first ? o : s + o, of n results from outs on */
@@ -220,10 +215,10 @@ static void fold_sums(Con *c, Lv outs, Lv n, Lv first)
 {
     Ir *ir = c->ir;
     const Lanes *l = c->p->lanes;
-    Lt vec = vector_type(c);
+    Lt vec = con_vector_type(c);
     IrLoop i = ir_loop(ir, outs, ir_add(ir, outs, n), 1, false);
-    Lv to = vector_at(c, l->s_at, i.i);
-    Lv x = ir_load(ir, vec, vector_at(c, l->o_at, i.i), c->p->es);
+    Lv to = con_lanes_at(c, l->s_at, i.i);
+    Lv x = ir_load(ir, vec, con_lanes_at(c, l->o_at, i.i), c->p->es);
     Lv sum = LLVMBuildFAdd(ir->b, ir_load(ir, vec, to, c->p->es), x, "");
     ir_store(ir, LLVMBuildSelect(ir->b, first, x, sum, ""), to, c->p->es);
     ir_loop_end(ir, &i);
@@ -282,7 +277,7 @@ static Lv packed_at(Con *c, const LanesPiece *at)
     Ir *ir = c->ir;
     const Lanes *l = c->p->lanes;
     Lv which = ir_add(ir, ir_mul(ir, at->group, l->each.total), at->each);
-    return vector_at(c, l->a_at, ir_mul(ir, which, l->once ? l->packed : 0));
+    return con_lanes_at(c, l->a_at, ir_mul(ir, which, l->once ? l->packed : 0));
 }
 
 static void pack_one(Con *c, const LanesPiece *at, Lv k0, Lv kn)
@@ -351,16 +346,16 @@ static void transpose_results(Con *c, int64_t from, Lv outs, Lv n)
     IrLoop i = ir_loop(ir, ir_int(ir, 0), n, vl, false);
     Lv v[64], to = ir_off(ir, c->scratch, l->t_at);
     for (int j = 0; j < vl; j++)
-        v[j] =
-            ir_load(ir, vector_type(c),
-                    vector_at(c, from, ir_add(ir, ir_add(ir, outs, i.i), ir_int(ir, j))), c->p->es);
+        v[j] = ir_load(ir, con_vector_type(c),
+                       con_lanes_at(c, from, ir_add(ir, ir_add(ir, outs, i.i), ir_int(ir, j))),
+                       c->p->es);
     ir_transpose(c->ir, v, vl);
     for (int j = 0; j < vl; j++)
         con_store_packed(c, v[j], to, ir_add(ir, i.i, ir_int(ir, j * l->line)));
     ir_loop_end(ir, &i);
 }
 
-static void put_results(Con *c, LanesPiece *at)
+void con_lanes_put(Con *c, LanesPiece *at)
 {
     Ir *ir = c->ir;
     const ConPlan *p = c->p;
@@ -436,25 +431,32 @@ static LanesPiece piece_of(Con *c, Lv group)
     return at;
 }
 
+Lv con_lanes_unit(Con *c, Lv unit, LanesPiece *at, Lv *digit)
+{
+    Lv part, other, group = split_unit(c, unit, &part, &other);
+    *at = piece_of(c, group);
+    at->other = digit;
+    at->flat = other;
+    walk_decode(&c->p->lanes->others, c->ir, other, digit);
+    return part;
+}
+
 /* So many units from `unit` on, of the same staged lines. */
 static void emit_units(Con *c, Lv unit, Lv n)
 {
     Ir *ir = c->ir;
     const Lanes *l = c->p->lanes;
-    Lv digit[K_MAX_DIMS], part, other, group = split_unit(c, unit, &part, &other);
-    LanesPiece at = piece_of(c, group);
-    at.other = digit;
-    at.flat = other;
+    LanesPiece at;
+    Lv digit[K_MAX_DIMS], part = con_lanes_unit(c, unit, &at, digit);
     at.each_from = ir_mul(ir, part, l->each_n);
     Lv to = ir_add(ir, at.each_from, ir_mul(ir, n, l->each_n));
     at.each_to = ir_min(ir, to, ir_int(ir, l->each.total));
-    walk_decode(&l->others, ir, other, digit);
     IrLoop f = ir_loop(ir, ir_int(ir, 0), ir_int(ir, l->y.n_f), l->lines_f, false);
     at.line0 = f.i;
     at.lines = ir_min(ir, minus(c, ir_int(ir, l->y.n_f), f.i), ir_int(ir, l->lines_f));
     all_terms(c, &at);
     if (!l->at_once)
-        for_each(c, &at, put_results);
+        for_each(c, &at, con_lanes_put);
     ir_loop_end(ir, &f);
 }
 

@@ -87,19 +87,23 @@ static bool slide_over_lines(Lanes *l)
     return true;
 }
 
-static bool find_windows(const ConPlan *p, Lanes *l)
+bool con_lanes_windows(const ConPlan *p, Lanes *l)
 {
     const Side *s = &l->many;
     l->y = (Slide){.n_f = 1, .n_d = 1, .s = 1, .t = 1, .n = 1};
     if (s->k.n == 0 && s->free.n > 0)
         return split_free(l);
-    if (con_find_slide_of(p->k, s, 2, 1, &l->y) && con_one_names_all(&l->y, false))
+    Slide y;
+    bool lines = con_find_slide_of(p->k, s, 2, 1, &y) && con_one_names_all(&y, false);
+    bool places = con_find_slide(p->k, s, 1, &l->x) && con_one_names_all(&l->x, true);
+    /* Without bounds a window slides over either, as far as addresses go: the one that overlaps. */
+    if (lines && (!places || y.n * l->x.n_f <= l->x.n * y.n_f)) {
+        l->y = y;
         return slide_over_lines(l);
-    l->y = (Slide){.n_f = 1, .n_d = 1, .s = 1, .t = 1, .n = 1};
-    if (!con_find_slide(p->k, s, 1, &l->x) || !con_one_names_all(&l->x, true))
+    }
+    if (!places)
         return false;
     l->pairs = 1;
-    Slide y;
     if (con_find_slide(p->k, s, 2, &y) && con_one_names_all(&y, false)) {
         l->y = y;
         l->pairs = 2;
@@ -205,7 +209,7 @@ static double lanes_cycles(const ConPlan *p, const Lanes *l)
 /* Cycles of a plan with this operand as `one`; -1: there is none. */
 static double plan_lanes(const ConPlan *p, Lanes *l, bool swap, int64_t *bytes, Arena *arena)
 {
-    if (!find_sides(p, l, swap, arena) || !find_windows(p, l))
+    if (!find_sides(p, l, swap, arena) || !con_lanes_windows(p, l))
         return -1;
     con_along_plan(p, l);
     l->groups = (l->extent + p->vl - 1) / p->vl;

@@ -2,7 +2,7 @@
  * each of them. See con_lanes.c. */
 #include "con.h"
 
-static Lt vector_type(const Con *c)
+Lt con_vector_type(const Con *c)
 {
     return ir_vec(c->p->type == F64 ? c->ir->f64 : c->ir->f32, c->p->vl);
 }
@@ -35,7 +35,7 @@ static void begin_sums(Tile *t, Lv out, Lv resume)
 {
     Con *c = t->c;
     Ir *ir = c->ir;
-    Lt vec = vector_type(c);
+    Lt vec = con_vector_type(c);
     Lv old[MAX_RESULTS], zero = LLVMConstNull(vec);
     Lb fresh = ir_here(ir), again = ir_block(ir, "again"), start = ir_block(ir, "start");
     ir_cond(ir, resume, again, start);
@@ -55,7 +55,7 @@ static void add_term(Tile *t, Lv a, Lv b)
 {
     Con *c = t->c;
     Ir *ir = c->ir;
-    Lt vec = vector_type(c);
+    Lt vec = con_vector_type(c);
     Lv x = ir_load(ir, vec, a, c->p->es);
     for (int i = 0; i < t->lines * t->cols; i++) {
         Lv y = ir_load(ir, vec, ir_off(ir, b, staged_bytes(t, i)), c->p->es);
@@ -66,12 +66,6 @@ static void add_term(Tile *t, Lv a, Lv b)
     }
 }
 
-/* A loop that counts down from n > 0, with sums and two addresses that it hands on. */
-typedef struct Chain {
-    Lb head;
-    Lv left, at[2], sum[MAX_RESULTS];
-} Chain;
-
 Lv con_handed_on(Ir *ir, Lv first, Lb before)
 {
     Lv phi = LLVMBuildPhi(ir->b, LLVMTypeOf(first), "");
@@ -79,31 +73,29 @@ Lv con_handed_on(Ir *ir, Lv first, Lb before)
     return phi;
 }
 
-static Chain open_chain(Tile *t, Lv n, Lv a, Lv b)
+Chain con_open_chain(Ir *ir, Lv n, Lv a, Lv b, Lv *sum, int n_sums)
 {
-    Ir *ir = t->c->ir;
-    Chain h = {.head = ir_block(ir, "chain")};
+    Chain h = {.head = ir_block(ir, "chain"), .sum = sum, .n_sums = n_sums};
     Lb before = ir_here(ir);
     ir_br(ir, h.head);
     ir_at(ir, h.head);
     h.left = con_handed_on(ir, n, before);
     h.at[0] = con_handed_on(ir, a, before);
     h.at[1] = con_handed_on(ir, b, before);
-    for (int i = 0; i < t->lines * t->cols; i++)
-        t->acc[i] = h.sum[i] = con_handed_on(ir, t->acc[i], before);
+    for (int i = 0; i < n_sums; i++)
+        sum[i] = h.first[i] = con_handed_on(ir, sum[i], before);
     return h;
 }
 
-static void close_chain(Tile *t, Chain *h, Lv a, Lv b)
+void con_close_chain(Ir *ir, Chain *h, Lv a, Lv b)
 {
-    Ir *ir = t->c->ir;
     Lb here = ir_here(ir), after = ir_block(ir, "after");
     Lv left = ir_add(ir, h->left, ir_int(ir, -1));
     LLVMAddIncoming(h->left, &left, &here, 1);
     LLVMAddIncoming(h->at[0], &a, &here, 1);
     LLVMAddIncoming(h->at[1], &b, &here, 1);
-    for (int i = 0; i < t->lines * t->cols; i++)
-        LLVMAddIncoming(h->sum[i], &t->acc[i], &here, 1);
+    for (int i = 0; i < h->n_sums; i++)
+        LLVMAddIncoming(h->first[i], &h->sum[i], &here, 1);
     ir_cond(ir, LLVMBuildICmp(ir->b, LLVMIntNE, left, ir_int(ir, 0), ""), h->head, after);
     ir_at(ir, after);
 }
@@ -128,15 +120,17 @@ Lv con_lanes_tile(Con *c, int lines, int cols)
     Lv out = LLVMGetParam(fn, 2);
     int64_t vec = (int64_t)p->vl * p->es;
     begin_sums(&t, out, LLVMGetParam(fn, 5));
-    Chain y = open_chain(&t, LLVMGetParam(fn, 3), LLVMGetParam(fn, 0), LLVMGetParam(fn, 1));
-    Chain x = open_chain(&t, LLVMGetParam(fn, 4), y.at[0], y.at[1]);
+    int sums = lines * cols;
+    Chain y = con_open_chain(ir, LLVMGetParam(fn, 3), LLVMGetParam(fn, 0), LLVMGetParam(fn, 1),
+                             t.acc, sums);
+    Chain x = con_open_chain(ir, LLVMGetParam(fn, 4), y.at[0], y.at[1], t.acc, sums);
     add_term(&t, x.at[0], x.at[1]);
     Lv next = ir_off(ir, x.at[0], l->one_along ? l->one_x * p->es : vec);
-    close_chain(&t, &x, next, ir_off(ir, x.at[1], l->x.t * vec));
+    con_close_chain(ir, &x, next, ir_off(ir, x.at[1], l->x.t * vec));
     if (l->one_along)
         next = ir_off(ir, y.at[0], l->one_y * p->es);
-    close_chain(&t, &y, next, ir_off(ir, y.at[1], l->y.t * l->pitch * vec));
-    for (int i = 0; i < lines * cols; i++)
+    con_close_chain(ir, &y, next, ir_off(ir, y.at[1], l->y.t * l->pitch * vec));
+    for (int i = 0; i < sums; i++)
         ir_store(ir, t.acc[i], ir_off(ir, out, result_bytes(&t, i)), p->es);
     LLVMBuildRetVoid(ir->b);
     ir_shared_end(ir, &s);

@@ -35,12 +35,12 @@ static bool reads(const Kernel *k, Val from, Val to, Val dim)
     return false;
 }
 
-static void move_dim(Kernel *k, int d, KRole to)
+void con_move_dim(Kernel *k, KRole from, int d, KRole to)
 {
     KContract *c = &k->con;
-    Val v = c->dim[K_B][d];
-    memmove(&c->dim[K_B][d], &c->dim[K_B][d + 1], (size_t)(c->n[K_B] - d - 1) * sizeof(Val));
-    c->n[K_B]--;
+    Val v = c->dim[from][d];
+    memmove(&c->dim[from][d], &c->dim[from][d + 1], (size_t)(c->n[from] - d - 1) * sizeof(Val));
+    c->n[from]--;
     memmove(&c->dim[to][1], &c->dim[to][0], (size_t)c->n[to] * sizeof(Val));
     c->dim[to][0] = v;
     c->n[to]++;
@@ -57,16 +57,16 @@ static const Kernel *spread_batch(const Kernel *k, Arena *arena)
     for (int d = c->n[K_B]; d-- > 0;) {
         Val v = c->dim[K_B][d];
         if (!n_ends && !reads(k, c->a_from, c->a_to, v) && c->n[K_N] < K_MAX_DIMS)
-            move_dim(copy, d, K_N);
+            con_move_dim(copy, K_B, d, K_N);
         else if (!m_ends && !reads(k, c->b_from, c->b_to, v) && c->n[K_M] < K_MAX_DIMS)
-            move_dim(copy, d, K_M);
+            con_move_dim(copy, K_B, d, K_M);
     }
     return copy;
 }
 
 /* ---- the tile ---------------------------------------------------------------------- */
 
-static int most_rows(const Machine *m, int nv)
+int con_most_rows(const Machine *m, int nv)
 {
     int spare = m->fma ? 1 : 2;  /* the broadcast; a product */
     if (m->arch == ARCH_AARCH64) /* which loads elements in pairs, ahead of the one in use */
@@ -119,7 +119,7 @@ static int64_t ceil_div(int64_t x, int64_t y)
 static void cut_rows(ConPlan *p)
 {
     enum { MOST = 14 };
-    int most = most_rows(p->mach, p->nv);
+    int most = con_most_rows(p->mach, p->nv);
     p->row_panels = ceil_div(p->n_rows, most < MOST ? most : MOST);
     p->height = p->n_rows / p->row_panels;
     p->taller = p->n_rows % p->row_panels;
@@ -513,7 +513,7 @@ static void consider_window(ConPlan *best, ConPlan p, bool swap, int nv)
 {
     orient(&p, swap);
     p.nv = nv;
-    if (!con_window_rows(&p, most_rows(p.mach, nv)))
+    if (!con_window_rows(&p, con_most_rows(p.mach, nv)))
         return;
     cut_cols(&p);
     con_choose_pack(&p, &p.cols, p.nr);
@@ -557,7 +557,7 @@ static void consider(ConPlan *best, ConPlan p, bool swap, int nv, bool direct)
 {
     orient(&p, swap);
     p.nv = nv;
-    if (most_rows(p.mach, nv) < 1)
+    if (con_most_rows(p.mach, nv) < 1)
         return;
     cut_rows(&p);
     cut_cols(&p);
@@ -660,7 +660,8 @@ void con_plan(ConPlan *p, const Kernel *k, const Machine *m, Arena *arena)
         for (int v = 0; v < 7; v++)
             consider_window(p, try, swap == 1, vectors[v]);
     assert(p->cycles >= 0);
-    if (con_lanes_plan(p, arena))
+    bool lanes = con_lanes_plan(p, arena);
+    if (con_images_plan(p, arena) || lanes)
         return;
     con_stream_plan(p);
     con_slices_plan(p);
