@@ -351,9 +351,9 @@ static inline void add_narrow(Arena *arena, Kernels *s)
 static inline void add_images(Arena *arena, Kernels *s)
 {
     static const Conv conv[] = {
-        {16, 16, 6, 14, 5, 1, 0, 1}, {32, 6, 16, 14, 5, 1, 0, 1}, {17, 20, 40, 8, 3, 1, 1, 1},
-        {8, 24, 33, 9, 3, 1, 1, 1},  {48, 12, 7, 5, 3, 1, 2, 2},  {31, 40, 13, 10, 3, 2, 1, 1},
-        {64, 30, 5, 3, 3, 1, 1, 1},  {16, 32, 48, 8, 3, 1, 1, 1}, {12, 18, 29, 7, 5, 1, 2, 1},
+        {16, 16, 6, 14, 5, 1, 0, 1}, {32, 6, 16, 14, 5, 1, 0, 1}, {17, 10, 20, 8, 3, 1, 1, 1},
+        {8, 12, 17, 9, 3, 1, 1, 1},  {48, 12, 7, 5, 3, 1, 2, 2},  {31, 12, 13, 10, 3, 2, 1, 1},
+        {64, 30, 5, 3, 3, 1, 1, 1},  {16, 20, 30, 8, 3, 1, 1, 1}, {12, 9, 14, 7, 5, 1, 2, 1},
         {40, 9, 14, 11, 4, 1, 1, 1}, {16, 33, 6, 6, 3, 1, 1, 1},  {15, 16, 3, 18, 5, 1, 4, 1},
     };
     for (size_t i = 0; i < sizeof conv / sizeof *conv; i++) {
@@ -496,14 +496,16 @@ static inline Kernel *in_pairs(Arena *arena, const Kernel *f32, bool lying)
     return k;
 }
 
+/* Every other one, but under GRADC_FULL: their plans are those of f32, which are tried as such. */
 static inline void add_pairs_of(Arena *arena, Kernels *s, void (*fill)(Arena *, Kernels *))
 {
     Kernels f32 = {0};
+    int step = getenv("GRADC_FULL") != NULL ? 1 : 2;
     fill(arena, &f32);
-    for (int i = 0; i < f32.n; i++) {
+    for (int i = 0; i < f32.n; i += step) {
         const Kernel *k = f32.at[i];
         if (k->con.dtype == F32)
-            add_kernel(arena, s, in_pairs(arena, k, i % 2 == 0));
+            add_kernel(arena, s, in_pairs(arena, k, i / step % 2 == 0));
     }
 }
 
