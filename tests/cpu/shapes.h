@@ -97,7 +97,9 @@ static inline Kernel *make_matmul(Arena *arena, DType t, const Matmul *shape)
 typedef struct Conv {
     int64_t batch, in, out, size;
     int64_t kernel; /* < 0: so many lines of one place (not of gradients of weights) */
-    int64_t stride, pad, dilation;
+    int64_t stride;
+    int64_t pad; /* < 0: so many places before an image alone (likewise) */
+    int64_t dilation;
 } Conv;
 
 static inline int64_t conv_lines(const Conv *c)
@@ -105,9 +107,15 @@ static inline int64_t conv_lines(const Conv *c)
     return c->kernel < 0 ? -c->kernel : c->kernel;
 }
 
+static inline int64_t conv_pad(const Conv *c)
+{
+    return c->pad < 0 ? -c->pad : c->pad;
+}
+
 static inline int64_t conv_out(const Conv *c)
 {
-    return (c->size + 2 * c->pad - c->dilation * (conv_lines(c) - 1) - 1) / c->stride + 1;
+    int64_t places = c->size + conv_pad(c) + (c->pad < 0 ? 0 : c->pad);
+    return (places - c->dilation * (conv_lines(c) - 1) - 1) / c->stride + 1;
 }
 
 /* y[b,o,h,w] = sum over i, u, v of W[o,i,u,v] x[b,i,h*s+u*d-p,w*s+v*d-p] */
@@ -125,11 +133,11 @@ static inline Kernel *make_conv_forward(Arena *arena, const Conv *c, bool bytes)
     KAff at = k_aff_add(at2(m, c->in * kk * wide, i, kk * wide), at2(r, wide, q, 1));
     Val a = k_load(k, w, at);
     k_section_b(k, a);
-    KAff row = k_aff_offset(at2(h, c->stride, r, c->dilation), -c->pad);
-    KAff col = k_aff_offset(at2(v, c->stride, q, c->dilation), -c->pad);
+    KAff row = k_aff_offset(at2(h, c->stride, r, c->dilation), -conv_pad(c));
+    KAff col = k_aff_offset(at2(v, c->stride, q, c->dilation), -conv_pad(c));
     KBound bound[] = {{row, 0, in}, {col, 0, in}};
     at = k_aff_add(at2(z, c->in * in * in, i, in * in), k_aff_add(k_aff_scale(row, in), col));
-    Val b = c->pad > 0 ? k_load_bounded(k, x, at, bound, 2, 0) : k_load(k, x, at);
+    Val b = c->pad != 0 ? k_load_bounded(k, x, at, bound, 2, 0) : k_load(k, x, at);
     if (bytes)
         b = k_binary(k, KI_MUL, k_cast(k, F32, b), k_const(k, F32, 1.0 / 255));
     Val sum = k_epilogue(k, b, F32, 0);
@@ -155,8 +163,8 @@ static inline Kernel *make_conv_chain(Arena *arena, const Conv *c)
     KAff at = k_aff_add(at2(m, c->in * kk * wide, i, kk * wide), at2(r, wide, q, 1));
     Val a = k_load(k, w, at);
     k_section_b(k, a);
-    KAff row = k_aff_offset(at2(h, c->stride, r, c->dilation), -c->pad);
-    KAff col = k_aff_offset(at2(v, c->stride, q, c->dilation), -c->pad);
+    KAff row = k_aff_offset(at2(h, c->stride, r, c->dilation), -conv_pad(c));
+    KAff col = k_aff_offset(at2(v, c->stride, q, c->dilation), -conv_pad(c));
     KBound bound[] = {{row, 0, in}, {col, 0, in}};
     at = k_aff_add(at2(z, c->in * in * in, i, in * in), k_aff_add(k_aff_scale(row, in), col));
     Val b = k_load_bounded(k, x, at, bound, 2, 0);
@@ -188,8 +196,8 @@ static inline Kernel *make_conv_data(Arena *arena, const Conv *c)
     KAff at = k_aff_add(at2(i, c->in * kk * wide, m, kk * wide), at2(r, wide, q, 1));
     Val a = k_load(k, w, at);
     k_section_b(k, a);
-    KAff row = k_aff_offset(at2(h, 1, r, -c->dilation), c->pad);
-    KAff col = k_aff_offset(at2(v, 1, q, -c->dilation), c->pad);
+    KAff row = k_aff_offset(at2(h, 1, r, -c->dilation), conv_pad(c));
+    KAff col = k_aff_offset(at2(v, 1, q, -c->dilation), conv_pad(c));
     KBound bound[] = {{row, 0, o}, {col, 0, o}};
     at = k_aff_add(at2(z, c->out * o * o, i, o * o), k_aff_add(k_aff_scale(row, o), col));
     Val b = k_load_bounded(k, dy, at, bound, 2, 0);

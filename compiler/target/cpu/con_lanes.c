@@ -155,7 +155,8 @@ void con_lanes_stage(Con *c, const LanesPiece *at, Lv place, Lv x, Lv to)
     Lanes *l = c->p->lanes;
     int vl = c->p->vl;
     Lv v[64], last = ir_add(ir, at->live, ir_int(ir, -1));
-    Lv live = l->x.n % vl == 0 ? NULL : minus(c, ir_int(ir, l->x.n), x);
+    int64_t first = l->leaves_out ? l->in_x.from : 0; /* of the line's places that are staged */
+    Lv live = (l->x.n - first) % vl == 0 ? NULL : minus(c, ir_int(ir, l->x.n), x);
     gen_vector(&c->g, vl, l->x.s == 1 ? l->x.f : l->x.d, live);
     con_lanes_set(c, at, place, x);
     for (int j = 0; j < vl; j++) {
