@@ -95,7 +95,6 @@ static void build_reset(Build *b)
     b->beside = NEW_ARRAY(c->arena, Ref, n);
     b->update = NEW_ARRAY(c->arena, int32_t, n);
     b->sums = NEW_ARRAY(c->arena, int32_t, n);
-    b->picks = NEW_ARRAY(c->arena, int32_t, n);
     b->trace = arena_array(c->scratch, (size_t)n, sizeof *b->trace);
 }
 

@@ -28,7 +28,6 @@ typedef struct Build {
     Ref *reader;        /* the only node that reads it, or NONE */
     int32_t *update;    /* by Ref: the last group of nothing but updates that reads it, or -1 */
     int32_t *sums;      /* by Ref: the last group of reductions that reads it, or -1 */
-    int32_t *picks;     /* by Ref: the last group that began with picking from it, or -1 */
     uint8_t
         *fresh; /* made from a contraction's result that nothing else reads: its element's bytes */
     OpFlops op_flops;

@@ -494,55 +494,6 @@ static void note_sum(Build *b, Ref r)
             b->sums[b->leaf[r].at[j]] = i;
 }
 
-/* The node that picks r from along an axis, as a maximum or its place does, which may be kept in
- * fewer bytes; or NONE. */
-static Ref pick_of(const Graph *g, Ref r)
-{
-    Ref x = op_of(g, r) == OP_cast ? arg(g, r, 0) : r;
-    OpId op = op_of(g, x);
-    bool place = op == OP_argmax || op == OP_argmin;
-    bool value = x == r && (op == OP_reduce_max || op == OP_reduce_min);
-    return place || value ? x : NONE;
-}
-
-/* Of a few of many elements, as a pooling does that has to know where each of its results is from.
- * Gives what is picked from, or NONE. */
-static Ref picked_from(const Graph *g, Ref r)
-{
-    enum { FEW = 8, MANY = 1 << 14 };
-    Ref pick = pick_of(g, r);
-    if (pick == NONE)
-        return NONE;
-    int64_t from = type_elems(type_of(g, arg(g, pick, 0))), to = type_elems(type_of(g, pick));
-    return from >= MANY && from <= FEW * to ? arg(g, pick, 0) : NONE;
-}
-
-/* A group that picks from the same elements along the same axis: they are read once. Or -1. */
-static int find_pick(Build *b, Ref r)
-{
-    const Graph *g = b->g;
-    Ref from = picked_from(g, r);
-    int i = from != NONE ? b->picks[from] : -1;
-    if (b->c->caps->few_results > 0 || i < 0 || b->assigned[r] || b->alone[r])
-        return -1;
-    const Group *gr = &b->c->group.at[i];
-    bool same =
-        attr(g, pick_of(g, r), REDUCE_AXIS)->i == attr(g, pick_of(g, gr->anchor), REDUCE_AXIS)->i;
-    bool may = same && gr->guarded == b->guarded[r] && same_shape(g, gr->main, r) &&
-               trace_of(b, r)->trouble == FINE && !comes_too_early(b, r, gr) &&
-               !makes_cycle(b, r, i);
-    return may ? i : -1;
-}
-
-/* A group begins with r. */
-static void note_pick(Build *b, Ref r)
-{
-    Ref from = picked_from(b->g, r);
-    int i = b->c->group_of[r];
-    if (from != NONE && b->c->group.at[i].anchor == r)
-        b->picks[from] = i;
-}
-
 static void place_node(Build *b, Ref r, int32_t slot)
 {
     OpKind kind = optab[op_of(b->g, r)]->kind;
@@ -561,8 +512,6 @@ static void place_node(Build *b, Ref r, int32_t slot)
         host = find_sibling(b, r);
     if (host < 0)
         host = find_sum(b, r);
-    if (host < 0)
-        host = find_pick(b, r);
     if (host >= 0)
         join(b, r, slot, host);
     else
@@ -570,7 +519,6 @@ static void place_node(Build *b, Ref r, int32_t slot)
     note_node(b, r, b->c->group_of[r]);
     note_update(b, r);
     note_sum(b, r);
-    note_pick(b, r);
 }
 
 /* Slots that node r is the new value of. */
@@ -670,7 +618,7 @@ void make_groups(Build *b)
     Clusters *c = b->c;
     int32_t *seen = NEW_ARRAY(c->arena, int32_t, g->node.n);
     for (Ref r = 1; r < (Ref)g->node.n; r++)
-        c->group_of[r] = b->update[r] = b->sums[r] = b->picks[r] = -1;
+        c->group_of[r] = b->update[r] = b->sums[r] = -1;
     for (Ref r = 1; r < (Ref)g->node.n; r++)
         if (!ref_is_source(g, r) && has_group(b, r))
             collect_leaves(b, r, r, seen);
