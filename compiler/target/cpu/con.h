@@ -112,7 +112,7 @@ typedef struct Lanes {
      * window */
     Side one, many;
     Walk each;
-    int64_t each_n, parts; /* so many of `each` in a unit, and parts of it */
+    int64_t each_n, parts; /* so many of `each` in a unit, and parts of it; images: of the lines */
     int64_t room;          /* ... there is room for at once: for all of them, or each_n */
     int pairs;             /* sliding indices of it: x, then y */
     Slide x, y;
@@ -414,13 +414,13 @@ void con_images_units(Con *c, Lv begin, Lv end);
 Lv con_lanes_tile(Con *c, int lines, int cols);
 Lv con_handed_on(Ir *ir, Lv first, Lb before); /* a phi, in a loop's head */
 /* ... A loop that counts down from n > 0, with sums and two addresses that it hands on. */
-typedef struct Chain {
+typedef struct ConChain {
     Lb head;
     int n_sums;
     Lv left, at[2], first[CON_LANES_MOST], *sum;
-} Chain;
-Chain con_open_chain(Ir *ir, Lv n, Lv a, Lv b, Lv *sum, int n_sums);
-void con_close_chain(Ir *ir, Chain *h, Lv a, Lv b);
+} ConChain;
+ConChain con_open_chain(Ir *ir, Lv n, Lv a, Lv b, Lv *sum, int n_sums);
+void con_close_chain(Ir *ir, ConChain *h, Lv a, Lv b);
 /* con_along.c */
 void con_along_plan(const ConPlan *p, Lanes *l);
 void con_find_inner(const ConPlan *p, Lanes *l); /* in_x, in_y: of no places, where it can't tell */

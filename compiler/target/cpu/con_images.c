@@ -45,12 +45,14 @@ static void add_term(Tile *t, Lv a, Lv b)
     }
 }
 
-/* i1: one of the sums is -0. */
+/* i1: one of the sums is -0, where that has to be known. */
 static Lv some_minus_zero(const Tile *t)
 {
     Con *c = t->c;
     Ir *ir = c->ir;
     const ConPlan *p = c->p;
+    if (!p->lanes->leaves_out)
+        return LLVMConstNull(ir->i1);
     Lt bits = ir_vec(p->type == F64 ? ir->i64 : ir->i32, p->vl);
     Lv minus = LLVMBuildBitCast(ir->b, LLVMBuildFNeg(ir->b, LLVMConstNull(con_vector_type(c)), ""),
                                 bits, "");
@@ -72,8 +74,8 @@ static Lv tile_function(Con *c, int rows, int cols)
     const ConPlan *p = c->p;
     const Lanes *l = p->lanes;
     const char *name = arena_printf(
-        ir->arena, "gradc.images.%s.%dx%d.%d.%lld.%lld.%lld.%lld.%lld.%lld.%lld.%lld.%lld",
-        dtype_name(p->type), rows, cols, p->mr, (long long)l->x.s, (long long)l->x.t,
+        ir->arena, "gradc.images.%s.%dx%d.%d.%d.%lld.%lld.%lld.%lld.%lld.%lld.%lld.%lld.%lld",
+        dtype_name(p->type), rows, cols, p->mr, l->leaves_out, (long long)l->x.s, (long long)l->x.t,
         (long long)l->y.t, (long long)l->pitch, (long long)l->rows, (long long)l->apart,
         (long long)l->blocks.total, (long long)l->x.n_d, (long long)l->y.n_d);
     const Lt arg[] = {ir->ptr, ir->ptr, ir->ptr, ir->i64, ir->i64};
@@ -87,9 +89,9 @@ static Lv tile_function(Con *c, int rows, int cols)
     for (int i = 0; i < sums; i++)
         t.acc[i] = LLVMConstNull(con_vector_type(c));
     int64_t vec = (int64_t)p->vl * p->es, a = (int64_t)p->mr * p->es, a_line = l->x.n_d * a;
-    Chain b = con_open_chain(ir, ir_int(ir, l->blocks.total), one, many, t.acc, sums);
-    Chain y = con_open_chain(ir, LLVMGetParam(fn, 3), b.at[0], b.at[1], t.acc, sums);
-    Chain x = con_open_chain(ir, LLVMGetParam(fn, 4), y.at[0], y.at[1], t.acc, sums);
+    ConChain b = con_open_chain(ir, ir_int(ir, l->blocks.total), one, many, t.acc, sums);
+    ConChain y = con_open_chain(ir, LLVMGetParam(fn, 3), b.at[0], b.at[1], t.acc, sums);
+    ConChain x = con_open_chain(ir, LLVMGetParam(fn, 4), y.at[0], y.at[1], t.acc, sums);
     add_term(&t, x.at[0], x.at[1]);
     con_close_chain(ir, &x, ir_off(ir, x.at[0], a), ir_off(ir, x.at[1], l->x.t * vec));
     con_close_chain(ir, &y, ir_off(ir, y.at[0], a_line),

@@ -483,6 +483,10 @@ void con_lanes_units(Con *c, Lv begin, Lv end)
 {
     Ir *ir = c->ir;
     const Lanes *l = c->p->lanes;
+    if (l->images) {
+        con_images_units(c, begin, end);
+        return;
+    }
     if (l->once)
         pack_once(c, begin, end);
     Lb before = ir_here(ir), head = ir_block(ir, "units"), done = ir_block(ir, "done");

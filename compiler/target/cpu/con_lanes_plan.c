@@ -273,7 +273,7 @@ static Val slowest_index(const ConPlan *p)
 Slabs *con_lanes_slabs(const ConPlan *p, Arena *arena)
 {
     const Lanes *l = p->lanes;
-    Val v = slowest_index(p);
+    Val v = l->images ? 0 : slowest_index(p); /* a unit is some lines of several images */
     if (v == 0)
         return NULL;
     Slabs *s = slabs_of(p->k, v, p->n_units / p->k->inst.at[v].imm.i, 1, arena);

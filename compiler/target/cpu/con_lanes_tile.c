@@ -73,9 +73,9 @@ Lv con_handed_on(Ir *ir, Lv first, Lb before)
     return phi;
 }
 
-Chain con_open_chain(Ir *ir, Lv n, Lv a, Lv b, Lv *sum, int n_sums)
+ConChain con_open_chain(Ir *ir, Lv n, Lv a, Lv b, Lv *sum, int n_sums)
 {
-    Chain h = {.head = ir_block(ir, "chain"), .sum = sum, .n_sums = n_sums};
+    ConChain h = {.head = ir_block(ir, "chain"), .sum = sum, .n_sums = n_sums};
     Lb before = ir_here(ir);
     ir_br(ir, h.head);
     ir_at(ir, h.head);
@@ -87,7 +87,7 @@ Chain con_open_chain(Ir *ir, Lv n, Lv a, Lv b, Lv *sum, int n_sums)
     return h;
 }
 
-void con_close_chain(Ir *ir, Chain *h, Lv a, Lv b)
+void con_close_chain(Ir *ir, ConChain *h, Lv a, Lv b)
 {
     Lb here = ir_here(ir), after = ir_block(ir, "after");
     Lv left = ir_add(ir, h->left, ir_int(ir, -1));
@@ -121,9 +121,9 @@ Lv con_lanes_tile(Con *c, int lines, int cols)
     int64_t vec = (int64_t)p->vl * p->es;
     begin_sums(&t, out, LLVMGetParam(fn, 5));
     int sums = lines * cols;
-    Chain y = con_open_chain(ir, LLVMGetParam(fn, 3), LLVMGetParam(fn, 0), LLVMGetParam(fn, 1),
-                             t.acc, sums);
-    Chain x = con_open_chain(ir, LLVMGetParam(fn, 4), y.at[0], y.at[1], t.acc, sums);
+    ConChain y = con_open_chain(ir, LLVMGetParam(fn, 3), LLVMGetParam(fn, 0), LLVMGetParam(fn, 1),
+                                t.acc, sums);
+    ConChain x = con_open_chain(ir, LLVMGetParam(fn, 4), y.at[0], y.at[1], t.acc, sums);
     add_term(&t, x.at[0], x.at[1]);
     Lv next = ir_off(ir, x.at[0], l->one_along ? l->one_x * p->es : vec);
     con_close_chain(ir, &x, next, ir_off(ir, x.at[1], l->x.t * vec));

@@ -617,7 +617,7 @@ static Slabs *slabs_of_plan(const ConPlan *p, Arena *arena)
 {
     const Kernel *k = p->k;
     if (p->lanes != NULL)
-        return p->lanes->images ? NULL : con_lanes_slabs(p, arena);
+        return con_lanes_slabs(p, arena);
     KRole rows = p->swap ? K_N : K_M, cols = p->swap ? K_M : K_N;
     Val v = slowest(k, p->n_batch > 1 ? K_B : p->split_cols ? cols : rows);
     if (p->n_units == 0 || v == 0 || k->limit.is)
@@ -662,9 +662,7 @@ KernelFn emit_contraction(Ir *ir, const Kernel *k, const char *name, Arena *aren
     out.fn = emit_kernel_begin(ir, p->k, name, c.g.buf);
     c.scratch = LLVMGetParam(out.fn, 1);
     gen_limit(&c.g);
-    if (p->lanes != NULL && p->lanes->images)
-        con_images_units(&c, LLVMGetParam(out.fn, 2), LLVMGetParam(out.fn, 3));
-    else if (p->lanes != NULL)
+    if (p->lanes != NULL)
         con_lanes_units(&c, LLVMGetParam(out.fn, 2), LLVMGetParam(out.fn, 3));
     else if (p->n_units > 0)
         emit_units(&c, LLVMGetParam(out.fn, 2), LLVMGetParam(out.fn, 3));
