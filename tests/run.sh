@@ -9,7 +9,7 @@
 # builds; the others run in the order of their numbers, two at a time, so that one computes while the
 # other waits for its last runner: none reads what another one leaves. One that fails, or takes
 # longer than STAGE_MINUTES, does not stop the others. ".. NN-name" says that one begins; what it
-# prints is shown when it ends, and is in build/log/NN-name.txt; how many seconds their runners took,
+# prints is shown when it ends, and is in build/log/NN-name.txt; how many seconds their runners took
 # in build/log/took.txt.
 set -u
 cd "$(dirname "$0")/.." || exit 3
@@ -46,10 +46,13 @@ stages() {
     [ $# -gt 0 ] || return 0
     # shellcheck disable=SC2016  # expanded by the inner shell
     printf '%s\n' "$@" | xargs -P "$many" -I {} sh -c '
+        . tests/tally.sh
         begin=$(date +%s)
         echo ".. $1" >&2
         timeout "${STAGE_MINUTES:-40}m" sh "tests/stages/$1.sh" >"build/log/$1.txt" 2>&1
-        echo "$? $(($(date +%s) - begin))" >"build/log/$1.ended"
+        status=$?
+        times >"build/log/$1.times"
+        echo "$status $(($(date +%s) - begin)) $(busy "build/log/$1.times")" >"build/log/$1.ended"
         echo "$1"' sh {}
 }
 
@@ -68,7 +71,7 @@ report() {
         say "== $name"
         log=build/log/$name.txt
         cat "$log"
-        read -r status seconds <"build/log/$name.ended"
+        read -r status seconds busy <"build/log/$name.ended"
         line=$(grep -aE '^passed=[0-9]+ failed=[0-9]+ skipped=[0-9]+$' "$log" | tail -n 1)
         if [ -z "$line" ]; then
             say "$name ended with status $status before it had counted"
@@ -81,7 +84,7 @@ report() {
         fi
         [ "$f" -gt 0 ] && broken="$broken $name"
         passed=$((passed + p)) failed=$((failed + f)) skipped=$((skipped + s))
-        say "-- $name: $p passed, $f failed, $s skipped in $seconds s"
+        say "-- $name: $p passed, $f failed, $s skipped in $seconds s, $busy of processors"
     done
     for name in "$@"; do
         [ -f "build/log/$name.ended" ] && continue

@@ -8,10 +8,13 @@ mkdir -p build/log
 # run NAME COMMAND...: shows a runner's output and adds its last line.
 run() {
     out=build/log/$1.out run_name=$1 run_begin=$(date +%s)
+    processors=build/log/processors-$1
+    times >"$processors"
     shift
     "$@" >"$out" 2>&1
     status=$?
-    took "$run_name" "$run_begin"
+    times >>"$processors"
+    took "$run_name" "$run_begin" "$processors"
     grep -v '^passed=' "$out"
     before=$failed
     add "$(tail -n 1 "$out")"
@@ -20,9 +23,12 @@ run() {
     fi
 }
 
-# took NAME BEGIN: notes the seconds since then in build/log/took.txt.
+# took NAME BEGIN TIMES: notes in build/log/took.txt how many seconds of processors a runner took and
+# how many have gone by since BEGIN. The file TIMES holds what `times` has said, before it and after
+# it or after it alone; it goes.
 took() {
-    echo "$(($(date +%s) - $2)) $1" >>build/log/took.txt
+    echo "$(busy "$3") of processors, $(($(date +%s) - $2)) by the clock: $1" >>build/log/took.txt
+    rm -f "$3"
 }
 
 # apart NAME COMMAND...: runs a runner and shows nothing; told NAME...: what `run` would have shown of
@@ -32,7 +38,8 @@ apart() {
     shift
     "$@" >"build/log/apart-$apart_name.txt" 2>&1
     echo $? >"build/log/apart-$apart_name.status"
-    took "$apart_name" "$apart_begin"
+    times >"build/log/apart-$apart_name.times"
+    took "$apart_name" "$apart_begin" "build/log/apart-$apart_name.times"
 }
 told() {
     for told_name in "$@"; do
@@ -78,7 +85,8 @@ unit_tests() {
         begin=$(date +%s)
         "$1/gradc-tests" "$2" >"$1/unit-$2.txt" 2>&1
         echo $? >"$1/unit-$2.status"
-        took "$1: $2" "$begin"' sh "$where" {}
+        times >"$1/unit-$2.times"
+        took "$1: $2" "$begin" "$1/unit-$2.times"' sh "$where" {}
     for suite in "$@"; do
         out=$where/unit-$suite.txt
         grep -v -e '^passed=' -e '^ ' -e '^Running suite' -e '^100%' "$out"

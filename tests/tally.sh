@@ -77,3 +77,11 @@ tensors() {
     header=$(od -An -tu8 -N8 "$1" | tr -d ' ')
     tail -c +$((header + 9)) "$1"
 }
+
+# busy TIMES: seconds of processors, all those that a shell has waited for, from a file of what its
+# `times` has said; where it has said it twice, from then on.
+busy() {
+    awk -F '[ms ]+' '
+        NR % 2 == 0 { last = used; used = $1 * 60 + $2 + $3 * 60 + $4 }
+        END { printf "%.0f", used - last }' "$1"
+}
