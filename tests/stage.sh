@@ -15,11 +15,16 @@ run() {
     status=$?
     times >>"$processors"
     took "$run_name" "$run_begin" "$processors"
-    grep -v '^passed=' "$out"
+    shown "$run_name" "$status" "$out"
+}
+
+# shown NAME STATUS OUTPUT: of a runner that has ended so.
+shown() {
+    grep -v '^passed=' "$3"
     before=$failed
-    add "$(tail -n 1 "$out")"
-    if [ "$status" -ne 0 ] && [ "$failed" -eq "$before" ]; then
-        fail "$1 ended with status $status"
+    add "$(tail -n 1 "$3")"
+    if [ "$2" -ne 0 ] && [ "$failed" -eq "$before" ]; then
+        fail "$1 ended with status $2"
     fi
 }
 
@@ -43,10 +48,10 @@ apart() {
 }
 told() {
     for told_name in "$@"; do
-        # shellcheck disable=SC2016  # expanded by the inner shell
-        run "$told_name" sh -c 'cat "$1.txt"; exit "$(cat "$1.status")"' sh \
-            "build/log/apart-$told_name"
-        rm -f "build/log/apart-$told_name.txt" "build/log/apart-$told_name.status"
+        apart=build/log/apart-$told_name out=build/log/$told_name.out
+        mv "$apart.txt" "$out"
+        shown "$told_name" "$(cat "$apart.status")" "$out"
+        rm -f "$apart.status"
     done
 }
 

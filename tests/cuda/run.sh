@@ -140,14 +140,16 @@ find_nvrtc() {
     false
 }
 
-# nvrtc_set SET[@N]: to a file of its own, as many run at once.
+# nvrtc_set SET[@N]: to a file of its own, as many run at once. For three architectures programs, and
+# under GRADC_FULL all of them; each op for the least and the newest, the rest for the newest.
 nvrtc_set() {
-    set=${1%@*} local=0 middle=sm_90,
+    set=${1%@*} local=0 archs=sm_80,sm_90,newest
     case $1 in *@*) local=${1##*@} ;; esac
     what=$set
-    case $set in
+    [ -n "${GRADC_FULL:-}" ] || case $set in
     *.model*) ;;
-    *) [ -n "${GRADC_FULL:-}" ] || middle= ;; # it takes as long as the others, and adds least
+    ops) archs=sm_80,newest ;;
+    *) archs=newest ;;
     esac
     case $set in
     ops | *.model*) ;;
@@ -159,7 +161,7 @@ nvrtc_set() {
         mv "$scratch/$name/kernels.cu" "$what"
         ;;
     esac
-    "$build/gradc-cuda-nvrtc" "sm_80,${middle}newest" "--local=$local" "$what"
+    "$build/gradc-cuda-nvrtc" "$archs" "--local=$local" "$what"
 }
 
 # In as many processes as there are processors; each set's words stay together.

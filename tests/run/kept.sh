@@ -29,12 +29,13 @@ train recur {
 E1
 }
 
-# share NAME PART OPTION...: bytes between the least and all, in 64ths.
+# ends NAME OPTION...: the most and the least bytes that it takes; share PART: so many 64ths of the way
+# from these to those.
+ends() {
+    high=$(largest "$@") low=$(largest "$@" --budget min)
+}
 share() {
-    name=$1 part=$2
-    shift 2
-    high=$(largest "$name" "$@") low=$(largest "$name" --budget min "$@")
-    echo $((low + (high - low) * part / 64))
+    echo $((low + (high - low) * $1 / 64))
 }
 
 # keeps LEAST NAME OPTION...: five budgets between, in so many of which some steps are kept, and
@@ -44,8 +45,9 @@ keeps() {
     shift 2
     bits "$name" "$@"
     cp "$scratch/$name.bits" "$scratch/all"
+    ends "$name" "$@"
     for part in 12 24 36 48 60; do
-        limit=$(share "$name" $part "$@")
+        limit=$(share $part)
         again=$(field "$name" scan_steps_again --budget "$limit" "$@")
         found=$((found + (${again:-0} > 0)))
         bits "$name" --budget "$limit" "$@"
@@ -59,8 +61,9 @@ falls() {
     name=$1
     shift
     last=0 points=0
+    ends "$name" "$@"
     for part in $(seq 64 -3 1); do
-        limit=$(share "$name" "$part" "$@")
+        limit=$(share "$part")
         grad_plan "$name" --budget "$limit" "$@" >"$scratch/plan"
         peak=$(value peak "$scratch/plan") cost=$(value cost_ns "$scratch/plan")
         verdict $((peak > limit)) "$name $*: $peak bytes within $limit"

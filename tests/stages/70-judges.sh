@@ -1,6 +1,6 @@
 # JAX as the independent judge: losses and gradients of the same models from the
 # same weights and data. The virtual environment is made in build/venv.
-# JAX_MODELS (30) random ones, from SEED, and the examples.
+# JAX_MODELS (20) random ones, from SEED, and the examples.
 # HiGHS as that of proven bounds: programs of moments solved by SciPy, which JAX's virtual
 # environment has. BOUND_GRAPHS (12) graphs, from SEED.
 . tests/stage.sh
@@ -40,7 +40,7 @@ fi
 run jax-self build/venv/bin/python tests/jax/judge.py --self-test
 need_gradc
 if build build Release gradc-smith >build/log/make-smith.txt 2>&1; then
-    random_models "$((1000000 * ${SEED:-1}))" "${JAX_MODELS:-30}"
+    random_models "$((1000000 * ${SEED:-1}))" "${JAX_MODELS:-20}"
 else
     fail "the build of gradc-smith"
 fi

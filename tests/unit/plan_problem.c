@@ -328,7 +328,7 @@ START_TEST(the_least_budget_works_and_less_does_not)
         const char *what = arena_printf(&a, "seed %d", (int)seed);
         least_is_the_border(random_problem(&a, seed + 7000, 16, 600), &a, what);
         if (seed <= 2)
-            least_is_the_border(layers(&a, seed, (int32_t)few_of(100, 4), 10), &a, what);
+            least_is_the_border(layers(&a, seed, (int32_t)few_of(60, 4), 10), &a, what);
         arena_free(&a);
     }
 }
