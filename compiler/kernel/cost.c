@@ -195,7 +195,7 @@ static double sum_of(const Kernel *k, const double *runs, double (*of)(const KIn
 KCost kernel_cost(const Kernel *k)
 {
     ArenaMark mark = arena_mark(k->arena); /* scratch of this call alone */
-    const Kernel *x = kernel_expand(k->arena, k);
+    const Kernel *x = kernel_expand(k->arena, k, false);
     double *runs = NEW_ARRAY(k->arena, double, x->inst.n);
     count_runs(x, runs);
     KCost c = {.flops = sum_of(x, runs, ops_of), .work = sum_of(x, runs, work_of)};

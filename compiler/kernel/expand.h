@@ -7,7 +7,8 @@
 /* Where instructions go, and the float type that they compute in. */
 typedef struct Fn {
     Kernel *k;
-    DType t, i; /* F32 with I32, or F64 with I64 */
+    DType t, i;     /* F32 with I32, or F64 with I64 */
+    bool exponents; /* EXPONENT and FRACTION are instructions */
 } Fn;
 
 static inline bool single(const Fn *f)

@@ -5,8 +5,9 @@
 #include "expand.h"
 
 /* e * ln2 + log(1 + v) in f32, v + v^2 P(v): pairs of coefficients, then powers of
- * v^2, a chain half as long. ln2 rounded to float is right to 28 bits. */
-static Val log_single(const Fn *f, Val v, Val e)
+ * v^2, a chain half as long. ln2 rounded to float is right to 28 bits; `unit` is what
+ * e counts. */
+static Val log_single(const Fn *f, Val v, Val e, double unit)
 {
     Val square = mul(f, v, v), p = 0;
     for (int i = (int)(sizeof log_poly_f32 / sizeof(double)) - 2; i >= 0; i -= 2) {
@@ -14,7 +15,7 @@ static Val log_single(const Fn *f, Val v, Val e)
         Val pair = fused(f, odd, v, even);
         p = p != 0 ? fused(f, p, square, pair) : pair;
     }
-    Val sum = fused(f, square, p, v), ln2 = num(f, 0x1.62e42fefa39efp-24);
+    Val sum = fused(f, square, p, v), ln2 = num(f, 0x1.62e42fefa39efp-1 * unit);
     return fused(f, e, ln2, sum);
 }
 
@@ -22,7 +23,7 @@ static Val log_single(const Fn *f, Val v, Val e)
 static Val log_of(const Fn *f, Val v, Val e)
 {
     if (single(f))
-        return log_single(f, v, e);
+        return log_single(f, v, e, 0x1p-23);
     Val high = num(f, ln2_high(f)), low = num(f, ln2_low(f));
     Val rest = mul(f, e, low);
     /* with s = v/(2+v): log(1+v) = 2s + s^3 P(s^2) = v - s (v - s^2 P) */
@@ -56,8 +57,23 @@ static Val log_edges(const Fn *f, Val x, Val y)
     return choose(f, is_zero, minus_inf, r);
 }
 
+/* By instructions for e and m, whose results are such that log is what it has to be at 0,
+ * below, at infinity and NaN. m is from 1 on: from 4/3 on, its half is that of a split. */
+static Val log_by_exponent(const Fn *f, Val x)
+{
+    Val e = k_unary(f->k, KI_EXPONENT, x), m = k_unary(f->k, KI_FRACTION, x);
+    Val most = num(f, 0x1.555556p+0), half = num(f, 0.5), one = num(f, 1);
+    Val is_more = k_binary(f->k, KI_LE, most, m), halved = mul(f, m, half), next = add(f, e, one);
+    m = choose(f, is_more, halved, m);
+    e = choose(f, is_more, next, e);
+    Val v = sub(f, m, one);
+    return log_single(f, v, e, 1);
+}
+
 Val expand_log(const Fn *f, Val x)
 {
+    if (f->exponents)
+        return log_by_exponent(f, x);
     Split s = fn_split(f, x, true);
     Val one = one_if_finite(f, x);
     Val v = sub(f, s.m, one);
@@ -96,7 +112,7 @@ Val expand_log1p(const Fn *f, Val x)
  * end is the only error that shows, so one short polynomial each does. */
 static Val pow_single(const Fn *f, Val x, Val y, Val unbounded)
 {
-    Fn d = {f->k, F64, I64};
+    Fn d = {f->k, F64, I64, false};
     Val xd = k_cast(f->k, F64, x), yd = k_cast(f->k, F64, y);
     Split s = fn_split(&d, xd, false);
     Val one = num(&d, 1), log2e = num(&d, 0x1.71547652b82fep+0);

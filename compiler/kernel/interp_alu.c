@@ -187,6 +187,14 @@ static void bitcast(const Op *o, const Reg *a, Reg *r, int n)
     }
 }
 
+static float fraction(float x)
+{
+    int e;
+    if (isnan(x) || x < 0)
+        return NAN;
+    return x == 0 || isinf(x) ? 1 : 2 * frexpf(x, &e);
+}
+
 static void splat(const Op *o, const Reg *a, Reg *r, int n)
 {
     for (int l = 0; l < n; l++) {
@@ -246,6 +254,8 @@ void interp_alu(const Op *o, Reg *r, int n)
         DOUBLE(KI_FLOOR, floor(x))
         FLOAT(KI_RINT, rintf(x))
         DOUBLE(KI_RINT, rint(x))
+        FLOAT(KI_EXPONENT, logbf(x))
+        FLOAT(KI_FRACTION, fraction(x))
 
         INT(KI_ADD, interp_wrap(t, wrap_add(x, y)))
         INT(KI_SUB, interp_wrap(t, wrap_sub(x, y)))

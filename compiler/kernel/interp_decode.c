@@ -311,7 +311,7 @@ KCode *kcode_new(const Kernel *k, KMode mode, Arena *arena)
     KCode *c = NEW(arena, KCode);
     *c = (KCode){.mode = mode, .arena = arena, .n_regs = 1, .reg_sum = -1, .reg_all = -1};
     c->flush = mode == K_EXACT && denormals_flushed();
-    c->k = k = mode == K_EXACT ? kernel_expand(arena, k) : k;
+    c->k = k = mode == K_EXACT ? kernel_expand(arena, k, false) : k;
     c->reg_of = NEW_ARRAY(arena, int32_t, k->inst.n);
     Decoder d = {.c = c, .k = k, .varying_role = -1};
     d.by_lanes = NEW_ARRAY(arena, bool, k->inst.n);

@@ -39,6 +39,9 @@ static bool takes(KOp op, DType t)
         return t == I32 || t == I64;
     case KI_MULHI:
         return t == I32;
+    case KI_EXPONENT:
+    case KI_FRACTION:
+        return t == F32;
     case KI_EQ:
     case KI_NE:
     case KI_SELECT:

@@ -53,6 +53,20 @@ START_TEST(operations_native)
 }
 END_TEST
 
+/* By instructions where the processor has them, in vectors of every width: also of zeros,
+ * denormals, negative numbers, infinities and NaN. */
+START_TEST(logarithms)
+{
+    static const int64_t sizes[] = {1, 2, 3, 4, 5, 7, 8, 9, 12, 15, 16, 17, 33, 100, 9000};
+    Kernels s = {0};
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
+        add_kernel(&arena, &s, unary_kernel(&arena, KI_LOG, F32, sizes[i]));
+    TargetOptions o = {.cpu = "native"};
+    check_filled(&o, s.at, s.n, (Fill *const[]){fill_element, fill_edges, NULL});
+    arena_free(&arena);
+}
+END_TEST
+
 /* Baseline has no fma: another class of numerics where a kernel uses it. */
 START_TEST(types_baseline)
 {
@@ -71,6 +85,7 @@ Suite *suite_cpu_loop(void)
     tcase_add_test(t, crossed_baseline);
     tcase_add_test(t, types_native);
     tcase_add_test(t, operations_native);
+    tcase_add_test(t, logarithms);
     tcase_add_test(t, types_baseline);
     suite_add_tcase(s, t);
     return s;

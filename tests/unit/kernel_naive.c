@@ -418,7 +418,7 @@ static void run_contraction(Naive *x)
 
 static void naive_run(const Kernel *k, KMem *mem, Arena *a)
 {
-    Naive x = {.k = kernel_expand(a, k), .mem = mem};
+    Naive x = {.k = kernel_expand(a, k, false), .mem = mem};
     x.reg = NEW_ARRAY(a, Reg, x.k->inst.n);
     x.acc = NEW_ARRAY(a, Lanes, x.k->inst.n);
     for (int b = 0; b < k->buf.n; b++)

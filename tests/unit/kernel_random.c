@@ -774,7 +774,7 @@ START_TEST(verifies_and_reads_back)
         ck_assert_msg(again != NULL, "seed %llu", (unsigned long long)seed);
         ck_assert_str_eq(listing(again, &cx.perm), text);
         ck_assert(kernel_same(k, again) && kernel_hash(k) == kernel_hash(again));
-        Kernel *wide = kernel_expand(&cx.perm, k);
+        Kernel *wide = kernel_expand(&cx.perm, k, false);
         bad = kernel_verify(wide, &cx.scratch);
         ck_assert_msg(bad == NULL, "seed %llu, expanded: %s", (unsigned long long)seed, bad);
         KCost c = kernel_cost(k);

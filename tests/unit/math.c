@@ -98,7 +98,7 @@ static double sweep(const Function *f, uint64_t first, uint64_t step, float *whe
 {
     static float in[BLOCK], out[BLOCK];
     Arena a = {0};
-    const Kernel *k = kernel_expand(&a, elementwise(&a, f->op, F32));
+    const Kernel *k = kernel_expand(&a, elementwise(&a, f->op, F32), false);
     const KMem mem[] = {{in, NULL}, {out, NULL}};
     double worst = 0;
     for (uint64_t u = first; u < UINT64_C(1) << 32;) {
@@ -131,6 +131,42 @@ START_TEST(f32_functions)
     printf("math: %s f32: %.3f ulp at %a%s\n", kop_text(f->op), worst, where,
            full ? ", all floats" : "");
     ck_assert_msg(worst <= f->f32_ulp, "%s(%a): %g ulp", kop_text(f->op), where, worst);
+}
+END_TEST
+
+/* By instructions for exponents and fractions, log has the same bits; NaN is NaN. */
+static void same_logarithms(const float *x)
+{
+    static float out[2][BLOCK];
+    Arena a = {0};
+    const Kernel *log = elementwise(&a, KI_LOG, F32);
+    int32_t size[2];
+    for (int by = 0; by < 2; by++) {
+        const Kernel *k = kernel_expand(&a, log, by);
+        size[by] = k->inst.n;
+        kernel_run(k, K_EXACT, (const KMem[]){{(float *)(uintptr_t)x, NULL}, {out[by], NULL}}, &a);
+    }
+    ck_assert_int_lt(size[1], size[0]);
+    for (int i = 0; i < BLOCK; i++)
+        ck_assert_msg(memcmp(&out[0][i], &out[1][i], sizeof *x) == 0 ||
+                          (isnan(out[0][i]) && isnan(out[1][i])),
+                      "log(%a): %a, and by exponents %a", x[i], out[0][i], out[1][i]);
+    arena_free(&a);
+}
+
+START_TEST(logarithms_by_exponents)
+{
+    static float x[BLOCK];
+    const bool few = getenv("GRADC_SHORT") != NULL;
+    const uint64_t step = getenv("GRADC_FULL") != NULL ? 1 : few ? 20411 : 2039;
+    for (uint64_t u = 0; u < UINT64_C(1) << 32;) {
+        for (int n = 0; n < BLOCK; n++, u += step)
+            x[n] = f32_of((uint32_t)u);
+        same_logarithms(x);
+    }
+    for (int i = 0; i < BLOCK; i++) /* around 4/3 of each power of two */
+        x[i] = ldexpf(0x1.555554p+0F + (float)(i % 4) * 0x1p-23F, i / 4 % 256 - 128);
+    same_logarithms(x);
 }
 END_TEST
 
@@ -344,6 +380,7 @@ Suite *suite_math(void)
     tcase_add_loop_test(f32, f32_functions, 0, N_FUNCTIONS);
     tcase_add_loop_test(f64, f64_functions, 0, N_FUNCTIONS);
     tcase_add_loop_test(f32, special_values, 0, N_FUNCTIONS);
+    tcase_add_test(f32, logarithms_by_exponents);
     tcase_add_test(f32, pow_f32);
     tcase_add_test(f64, pow_f64);
     TCase *random = tcase_create("random");

@@ -23,7 +23,7 @@ typedef struct CpuOptions {
 static KernelFn plan_kernel(const CpuOptions *o, const Kernel *k)
 {
     Arena arena = {0};
-    const Kernel *x = kernel_expand(&arena, k);
+    const Kernel *x = kernel_expand(&arena, k, o->mach->exponents);
     KernelFn f = x->kind == K_LOOP ? plan_loop_kernel(o->mach, x, &arena)
                                    : plan_contraction(o->mach, x, &arena);
     arena_free(&arena);
@@ -105,7 +105,7 @@ static const char *kernel_name(const Model *m, int i)
 
 static KernelFn emit_kernel(const Model *m, Ir *ir, int i, const char *name)
 {
-    const Kernel *k = kernel_expand(m->arena, m->p->kernel.at[i]);
+    const Kernel *k = kernel_expand(m->arena, m->p->kernel.at[i], ir->mach->exponents);
     return k->kind == K_LOOP ? emit_loop_kernel(ir, k, name, m->arena)
                              : emit_contraction(ir, k, name, m->arena);
 }

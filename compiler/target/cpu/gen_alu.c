@@ -108,6 +108,9 @@ static Lv float_op(Gen *g, KOp op, DType t, Lv x, Lv y, Lv z)
     case KI_FLOOR:
     case KI_RINT:
         return rounding(g, op, t, x);
+    case KI_EXPONENT:
+    case KI_FRACTION:
+        return gen_exponent(g, op, x);
     default:
         assert(false && "an operation that floats do not have");
         return x;

@@ -231,6 +231,7 @@ static void fill_x86(Machine *m, int level)
     m->masked = level >= 3;
     m->masked_small = level == 4;
     m->f16c = machine_has(m, FEATURE_F16C);
+    m->exponents = level == 4;
 }
 
 const Machine *machine_find(Ctx *cx, const TargetOptions *o, Arena *arena)

@@ -173,7 +173,7 @@ bool cpu_emit_kernels(Ctx *cx, const TargetOptions *o, Kernel *const *k, int n, 
     ir_open(&ir, "kernels", m, arena);
     for (int i = 0; i < n; i++) {
         const char *name = arena_printf(arena, "k%d", i);
-        const Kernel *x = kernel_expand(arena, k[i]);
+        const Kernel *x = kernel_expand(arena, k[i], m->exponents);
         fn[i] = x->kind == K_LOOP ? emit_loop_kernel(&ir, x, name, arena)
                                   : emit_contraction(&ir, x, name, arena);
         LLVMSetLinkage(fn[i].fn, LLVMExternalLinkage);

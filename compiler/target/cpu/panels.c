@@ -140,7 +140,7 @@ static bool in_step(const Search *s, const Kernel *k, const Operand **op)
 static bool has_scratch(const Search *s, const Call *c, const Kernel *k)
 {
     Arena scratch = {0};
-    const Kernel *x = kernel_expand(&scratch, k);
+    const Kernel *x = kernel_expand(&scratch, k, s->m->exponents);
     KernelFn f = x->kind == K_LOOP ? plan_loop_kernel(s->m, x, &scratch)
                                    : plan_contraction(s->m, x, &scratch);
     arena_free(&scratch);

@@ -272,7 +272,7 @@ static Kernel *with_side_sum(const Search *t, const Kernel *k, int side, int64_t
     x->con.side_sum_buf = k_buf(x, F32, elems, K_OUT);
     Arena scratch = {0};
     ConPlan plan;
-    con_plan(&plan, kernel_expand(&scratch, x), t->m, &scratch);
+    con_plan(&plan, kernel_expand(&scratch, x, t->m->exponents), t->m, &scratch);
     bool can = con_can_sum_side(&plan);
     arena_free(&scratch);
     return can ? x : NULL;

@@ -21,7 +21,7 @@ static Kernel *wrapped(Arena *arena, KOp op, DType t)
                      : k_unary(k, op, x[0]);
     k_store(k, out, k_aff(0), y);
     k_finish(k);
-    return kernel_expand(arena, k);
+    return kernel_expand(arena, k, false);
 }
 
 static void print_body(Math *m, const Kernel *k)

@@ -1,0 +1,54 @@
+/* EXPONENT and FRACTION by VGETEXPPS and VGETMANTPS of AVX-512, which also see to zeros,
+ * denormals, infinities and NaN as these are defined: Intel SDM volume 2C. */
+#include "gen.h"
+
+enum { MOST_LANES = 64 }; /* as of ir_shuffle */
+
+/* Of 4, 8 or 16 lanes. */
+static Lv of_register(Gen *g, KOp op, Lv x)
+{
+    enum { NAN_BELOW_ZERO = 12, ROUNDED_AS_ALWAYS = 4 }; /* of a fraction from 1 to 2 */
+    Ir *ir = g->ir;
+    int lanes = lanes_of(x), n = 0;
+    bool is_fraction = op == KI_FRACTION, is_whole = lanes == 16;
+    Lv arg[5];
+    arg[n++] = x;
+    if (is_fraction)
+        arg[n++] = ir_int32(ir, NAN_BELOW_ZERO);
+    arg[n++] = LLVMGetPoison(LLVMTypeOf(x)); /* of lanes that a mask leaves out */
+    arg[n++] = LLVMConstAllOnes(is_whole ? LLVMInt16TypeInContext(ir->c) : ir->i8);
+    if (is_whole)
+        arg[n++] = ir_int32(ir, ROUNDED_AS_ALWAYS);
+    const char *name = arena_printf(ir->arena, "llvm.x86.avx512.mask.%s.ps.%d",
+                                    is_fraction ? "getmant" : "getexp", 32 * lanes);
+    return ir_intrinsic(ir, name, NULL, 0, arg, n);
+}
+
+static Lv some_lanes(Gen *g, Lv x, int from, int n)
+{
+    int lane[MOST_LANES], has = lanes_of(x);
+    for (int i = 0; i < n; i++)
+        lane[i] = from + i < has ? from + i : -1;
+    return ir_shuffle(g->ir, x, x, lane, n);
+}
+
+Lv gen_exponent(Gen *g, KOp op, Lv x)
+{
+    Ir *ir = g->ir;
+    int n = lanes_of(x);
+    if (n == 1) {
+        Lv first = ir_int32(ir, 0), none = LLVMGetPoison(ir_vec(ir->f32, 4));
+        Lv y = of_register(g, op, LLVMBuildInsertElement(ir->b, none, x, first, ""));
+        return LLVMBuildExtractElement(ir->b, y, first, "");
+    }
+    if (n < 4)
+        return some_lanes(g, of_register(g, op, some_lanes(g, x, 0, 4)), 0, n);
+    if (n <= 16)
+        return of_register(g, op, x);
+    Lv low = gen_exponent(g, op, some_lanes(g, x, 0, n / 2));
+    Lv high = gen_exponent(g, op, some_lanes(g, x, n / 2, n / 2));
+    int lane[MOST_LANES];
+    for (int i = 0; i < n; i++)
+        lane[i] = i;
+    return ir_shuffle(ir, low, high, lane, n);
+}
