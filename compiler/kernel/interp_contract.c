@@ -4,11 +4,12 @@
 #include <string.h>
 #include "interp.h"
 
-/* One tile's panels. Elements are float or double by `type`; tangents double. */
+/* One tile's panels, of as many rows as the largest tile has. Elements are float or double by
+ * `type`; tangents double. */
 typedef struct Tile {
     RegType type;
-    void *a, *b;     /* [TILE_M][TILE_K], [TILE_K][TILE_N] */
-    void *acc, *sum; /* [TILE_M][TILE_N]: the open leaf, the finished ones */
+    void *a, *b;     /* [m][TILE_K], [k][TILE_N] */
+    void *acc, *sum; /* [m][TILE_N]: the open leaf, the finished ones */
     double *da, *db, *dacc, *dsum;
     int64_t b_at, m_at, n_at, k_at; /* first flat index of each role */
     int m, n, k;                    /* extents */
@@ -106,9 +107,9 @@ static void multiply(Tile *t, bool pairs)
 
 static void clear(Tile *t, void *acc, double *dacc)
 {
-    memset(acc, 0, (size_t)TILE_M * TILE_N * elem_size(t->type));
+    memset(acc, 0, (size_t)t->m * TILE_N * elem_size(t->type));
     if (dacc != NULL)
-        memset(dacc, 0, (size_t)TILE_M * TILE_N * sizeof(double));
+        memset(dacc, 0, (size_t)t->m * TILE_N * sizeof(double));
 }
 
 /* Adds the finished leaf to the sum; the first leaf is the sum. */
@@ -116,7 +117,7 @@ static void close_leaf(Tile *t, bool first)
 {
     float *sf = t->sum, *af = t->acc;
     double *sd = t->sum, *ad = t->acc;
-    for (int i = 0; i < TILE_M * TILE_N; i++) {
+    for (int i = 0; i < t->m * TILE_N; i++) {
         if (t->type == TF)
             sf[i] = first ? af[i] : sf[i] + af[i];
         else
@@ -193,19 +194,21 @@ static void epilogue(Machine *m, const Tile *t)
     }
 }
 
-static Tile new_tile(RegType type, bool dual, Arena *scratch)
+/* For so many rows and terms: most contractions of tests are far smaller than a tile. */
+static Tile new_tile(RegType type, bool dual, int64_t rows, int64_t terms, Arena *scratch)
 {
     size_t each = elem_size(type);
+    size_t m = rows < TILE_M ? (size_t)rows : TILE_M, k = terms < TILE_K ? (size_t)terms : TILE_K;
     Tile t = {.type = type,
-              .a = arena_array(scratch, TILE_M * TILE_K, each),
-              .b = arena_array(scratch, TILE_K * TILE_N, each),
-              .acc = arena_array(scratch, TILE_M * TILE_N, each),
-              .sum = arena_array(scratch, TILE_M * TILE_N, each)};
+              .a = arena_array(scratch, m * TILE_K, each),
+              .b = arena_array(scratch, k * TILE_N, each),
+              .acc = arena_array(scratch, m * TILE_N, each),
+              .sum = arena_array(scratch, m * TILE_N, each)};
     if (dual) {
-        t.da = NEW_ARRAY(scratch, double, TILE_M *TILE_K);
-        t.db = NEW_ARRAY(scratch, double, TILE_K *TILE_N);
-        t.dacc = NEW_ARRAY(scratch, double, TILE_M *TILE_N);
-        t.dsum = NEW_ARRAY(scratch, double, TILE_M *TILE_N);
+        t.da = NEW_ARRAY(scratch, double, m *TILE_K);
+        t.db = NEW_ARRAY(scratch, double, k *TILE_N);
+        t.dacc = NEW_ARRAY(scratch, double, m *TILE_N);
+        t.dsum = NEW_ARRAY(scratch, double, m *TILE_N);
     }
     return t;
 }
@@ -217,7 +220,7 @@ void interp_contract(Machine *m, Arena *scratch)
     int64_t B = extent_of(k, K_B), K = end_of(m, K_K, K_LIMITED);
     int64_t M = end_of(m, K_M, K_LIMITED), N = end_of(m, K_N, K_LIMITED);
     int64_t zero_m = end_of(m, K_M, K_ZERO), zero_n = end_of(m, K_N, K_ZERO);
-    Tile t = new_tile(interp_type(c->mode, k->con.dtype), c->mode == K_DUAL, scratch);
+    Tile t = new_tile(interp_type(c->mode, k->con.dtype), c->mode == K_DUAL, M, K, scratch);
     if (c->reg_all >= 0)
         set_all(m, true);
     for (t.b_at = 0; t.b_at < B; t.b_at++) {
