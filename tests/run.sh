@@ -9,7 +9,7 @@
 # builds; the others run in the order of their numbers, two at a time, so that one computes while the
 # other waits for its last runner: none reads what another one leaves. One that fails, or takes
 # longer than STAGE_MINUTES, does not stop the others. ".. NN-name" says that one begins; what it
-# prints is shown when it ends, and is in build/log/NN-name.txt; how many seconds their runners took
+# prints is shown when it ends, and is in build/log/NN-name.txt; the seconds of each runner are
 # in build/log/took.txt.
 set -u
 cd "$(dirname "$0")/.." || exit 3

@@ -302,7 +302,7 @@ static void add_instruction(Arena *arena, Words *w, KOp op, DType from, DType to
         vec_push(arena, &w->kernels, k);
 }
 
-/* Kernels are expanded with these for targets that have them as instructions, not for this one. */
+/* kernel_expand() makes these for targets that have them as instructions, not for this one. */
 static bool is_of_others(KOp op)
 {
     return op == KI_EXPONENT || op == KI_FRACTION;
