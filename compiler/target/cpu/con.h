@@ -407,6 +407,8 @@ void con_lanes_put(Con *c, LanesPiece *at);
 bool con_lanes_windows(const ConPlan *p, Lanes *l);
 /* con_images_plan.c: as con_lanes_plan, with lanes along images. */
 bool con_images_plan(ConPlan *p, Arena *arena);
+/* All terms of a line of the window are written out, one after another, not in a loop. */
+bool con_images_in_turn(const Lanes *l, int64_t rows, int64_t cols);
 /* con_images.c: the units [begin, end). */
 void con_images_units(Con *c, Lv begin, Lv end);
 /* con_lanes_tile.c: the function

@@ -26,6 +26,7 @@ typedef struct Tile {
     Lv acc[CON_LANES_MOST];
 } Tile;
 
+/* One term: `a` holds one element of each row, `b` the places of the columns. */
 static void add_term(Tile *t, Lv a, Lv b)
 {
     Con *c = t->c;
@@ -66,18 +67,36 @@ static Lv some_minus_zero(const Tile *t)
     return ir_intrinsic(ir, "llvm.vector.reduce.or", &flags, 1, &any, 1);
 }
 
+/* A line of terms: all of them one after another, or, where a tile may meet fewer, n in a loop. */
+static void add_line(Tile *t, Lv a, Lv b, Lv n)
+{
+    Con *c = t->c;
+    Ir *ir = c->ir;
+    const ConPlan *p = c->p;
+    const Lanes *l = p->lanes;
+    int64_t a_step = (int64_t)p->mr * p->es, b_step = l->x.t * p->vl * p->es;
+    if (n == NULL) {
+        for (int64_t i = 0; i < l->x.n_d; i++)
+            add_term(t, ir_off(ir, a, i * a_step), ir_off(ir, b, i * b_step));
+        return;
+    }
+    ConChain x = con_open_chain(ir, n, a, b, t->acc, t->rows * t->cols);
+    add_term(t, x.at[0], x.at[1]);
+    con_close_chain(ir, &x, ir_off(ir, x.at[0], a_step), ir_off(ir, x.at[1], b_step));
+}
+
 /* The function  i1 (ptr one, ptr many, ptr out, i64 lines, i64 terms):  so many lines of terms of
- * each block; tells of -0. */
-static Lv tile_function(Con *c, int rows, int cols)
+ * each block; tells of -0. `all`: of a line, all terms. */
+static Lv tile_function(Con *c, int rows, int cols, bool all)
 {
     Ir *ir = c->ir;
     const ConPlan *p = c->p;
     const Lanes *l = p->lanes;
     const char *name = arena_printf(
-        ir->arena, "gradc.images.%s.%dx%d.%d.%d.%lld.%lld.%lld.%lld.%lld.%lld.%lld.%lld.%lld",
-        dtype_name(p->type), rows, cols, p->mr, l->leaves_out, (long long)l->x.s, (long long)l->x.t,
-        (long long)l->y.t, (long long)l->pitch, (long long)l->rows, (long long)l->apart,
-        (long long)l->blocks.total, (long long)l->x.n_d, (long long)l->y.n_d);
+        ir->arena, "gradc.images.%s.%dx%d%s.%d.%d.%lld.%lld.%lld.%lld.%lld.%lld.%lld.%lld.%lld",
+        dtype_name(p->type), rows, cols, all ? ".all" : "", p->mr, l->leaves_out, (long long)l->x.s,
+        (long long)l->x.t, (long long)l->y.t, (long long)l->pitch, (long long)l->rows,
+        (long long)l->apart, (long long)l->blocks.total, (long long)l->x.n_d, (long long)l->y.n_d);
     const Lt arg[] = {ir->ptr, ir->ptr, ir->ptr, ir->i64, ir->i64};
     IrShared s;
     if (!ir_shared_function(ir, name, ir->i1, arg, 5, &s))
@@ -88,12 +107,10 @@ static Lv tile_function(Con *c, int rows, int cols)
     int sums = rows * cols;
     for (int i = 0; i < sums; i++)
         t.acc[i] = LLVMConstNull(con_vector_type(c));
-    int64_t vec = (int64_t)p->vl * p->es, a = (int64_t)p->mr * p->es, a_line = l->x.n_d * a;
+    int64_t vec = (int64_t)p->vl * p->es, a_line = l->x.n_d * p->mr * p->es;
     ConChain b = con_open_chain(ir, ir_int(ir, l->blocks.total), one, many, t.acc, sums);
     ConChain y = con_open_chain(ir, LLVMGetParam(fn, 3), b.at[0], b.at[1], t.acc, sums);
-    ConChain x = con_open_chain(ir, LLVMGetParam(fn, 4), y.at[0], y.at[1], t.acc, sums);
-    add_term(&t, x.at[0], x.at[1]);
-    con_close_chain(ir, &x, ir_off(ir, x.at[0], a), ir_off(ir, x.at[1], l->x.t * vec));
+    add_line(&t, y.at[0], y.at[1], all ? NULL : LLVMGetParam(fn, 4));
     con_close_chain(ir, &y, ir_off(ir, y.at[0], a_line),
                     ir_off(ir, y.at[1], l->y.t * l->pitch * vec));
     con_close_chain(ir, &b, ir_off(ir, b.at[0], l->y.n_d * a_line),
@@ -164,7 +181,16 @@ static Lv call_tile(Con *c, const Panel *p, int rows, int cols, Lv line, Lv col,
     Lv many = con_lanes_at(c, l->b_at, ir_add(ir, ir_mul(ir, row, l->pitch), place));
     Lv out = con_lanes_at(c, l->o_at, ir_add(ir, ir_mul(ir, line, l->x.n_f), col));
     Lv arg[] = {one, many, out, y.n, x.n};
-    return ir_call(ir, tile_function(c, rows, cols), arg, 5);
+    bool in_turn = con_images_in_turn(l, rows, cols);
+    if (!l->leaves_out || !in_turn)
+        return ir_call(ir, tile_function(c, rows, cols, in_turn), arg, 5);
+    Lv minus_zero = ir_slot(ir, ir->i1, 1);
+    IrIf all = ir_if(ir, LLVMBuildICmp(ir->b, LLVMIntEQ, x.n, ir_int(ir, l->x.n_d), ""));
+    ir_store(ir, ir_call(ir, tile_function(c, rows, cols, true), arg, 5), minus_zero, 1);
+    ir_else(ir, &all);
+    ir_store(ir, ir_call(ir, tile_function(c, rows, cols, false), arg, 5), minus_zero, 1);
+    ir_end_if(ir, &all);
+    return ir_load(ir, ir->i1, minus_zero, 1);
 }
 
 static void tile_of(Con *c, const LanesPiece *at, const Panel *p, int rows, int cols, Lv line,

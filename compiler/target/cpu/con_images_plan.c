@@ -45,13 +45,19 @@ static double larger(double x, double y)
     return x > y ? x : y;
 }
 
+bool con_images_in_turn(const Lanes *l, int64_t rows, int64_t cols)
+{
+    enum { LONGEST = 160 }; /* multiply-adds */
+    return l->x.n_d * rows * cols <= LONGEST;
+}
+
 /* A line of tiles of `rows` rows, in cycles for a line of terms of a block. */
 static double line_cycles(const ConPlan *p, const Lanes *l, int64_t rows, int64_t nv)
 {
-    const double loop = 2; /* around a line of terms */
     double sum = 0;
     for (int64_t x = 0; x < l->x.n_f; x += nv) {
         int64_t rest = l->x.n_f - x, cols = rest < nv ? rest : nv;
+        double loop = con_images_in_turn(l, rows, cols) ? 1 : 2; /* around a line of terms */
         double fma = (double)(rows * cols) * (p->mach->fma ? 0.5 : 1);
         double loads = (double)(rows + cols + 2) * (cols == 1 ? 0.54 : 0.5); /* and stepping on */
         double step = larger(larger(fma, loads), 4.4);
@@ -126,6 +132,10 @@ static bool cut_lines(const ConPlan *p, Lanes *l, int64_t *bytes)
     return *bytes <= p->mach->l2_bytes / 4;
 }
 
+/* Cycles for a byte that comes from beyond the second cache, or goes there, while no tile is at
+ * work: images are staged, and results put, between the tiles. */
+static const double FAR_BYTE = 0.06;
+
 /* Of all units. */
 static double images_cycles(const ConPlan *p, const Lanes *l, double line, double load)
 {
@@ -136,12 +146,14 @@ static double images_cycles(const ConPlan *p, const Lanes *l, double line, doubl
     int64_t in_y = l->in_y.to - l->in_y.from, first = l->leaves_out ? l->in_x.from : 0;
     double rows = (double)(l->leaves_out && l->rows > in_y ? in_y : l->rows);
     double places = (double)align_up(l->x.n - first, p->vl);
-    double stage = blocks * rows * parts * places * (4.5 + load + 2 * bounds);
+    double stage = blocks * rows * parts * places * (3.5 + load + 2 * bounds);
     double outs = (double)(l->y.n_f * l->x.n_f), each = (double)l->each.total;
-    double out = each * (outs * 10 + vl * 6 * parts);
+    double out = each * (outs * 7 + vl * 6 * parts);
     double units = (double)(l->groups * l->others.total) * (double)p->n_batch / (double)l->extent;
     double pack = (double)p->n_k * each * l->one.pack_cycles * (l->once ? 1 : units * parts);
-    return units * (stage + lines * blocks * line + out) + pack;
+    double vectors = blocks * (double)(l->y.n * l->x.n) + each * outs, bytes = vectors * vl * units;
+    double far = bytes * p->es > (double)p->mach->l2_bytes ? FAR_BYTE * bytes * p->es : 0;
+    return units * (stage + lines * blocks * line + out) + pack + far;
 }
 
 static bool is_window(const Lanes *l)
@@ -195,9 +207,6 @@ static bool plan_images(ConPlan *to, KRole role, Arena *arena)
     return true;
 }
 
-/* Of the cycles of a plan without that: there are kernels that can follow tiles slab by slab. */
-static const double GAIN = 0.95;
-
 bool con_images_plan(ConPlan *p, Arena *arena)
 {
     if (p->pairs || p->vl < 4 || p->n_k == 0 || p->k->limit.is || p->sums)
@@ -206,8 +215,7 @@ bool con_images_plan(ConPlan *p, Arena *arena)
     const ConPlan from = *p;
     for (int many = K_M; many <= K_N; many++) {
         ConPlan to = from;
-        if (plan_images(&to, (KRole)many, arena) && to.cycles < GAIN * from.cycles &&
-            (!is || to.cycles < p->cycles)) {
+        if (plan_images(&to, (KRole)many, arena) && to.cycles < p->cycles) {
             *p = to;
             is = true;
         }
