@@ -207,8 +207,32 @@ static inline Kernel *make_conv_data(Arena *arena, const Conv *c)
     return k;
 }
 
-/* dW[o,i,u,v] = sum over b, h, w of dy[b,o,h,w] x[b,i,h*s+u*d-p,w*s+v*d-p] */
-static inline Kernel *make_conv_weight(Arena *arena, const Conv *c, int64_t leaf)
+/* lo <= e < hi as a value. */
+static inline Val index_within(Kernel *k, KAff e, int64_t lo, int64_t hi)
+{
+    Val i = k_index(k, I64, e), from = k_const_int(k, I64, lo), to = k_const_int(k, I64, hi);
+    Val begun = k_binary(k, KI_LE, from, i), left = k_binary(k, KI_LT, i, to);
+    return k_binary(k, KI_AND, begun, left);
+}
+
+/* 0.7 x, or, of a padded one, 0.7 x + 1 where it is not padding. */
+static inline Val padded_window(Kernel *k, int x, KAff at, KAff row, KAff col, int64_t size)
+{
+    KBound bound[] = {{row, 0, size}, {col, 0, size}};
+    int64_t lo, hi;
+    bool inside = k_aff_range(k, &row, &lo, &hi) && lo >= 0 && hi < size;
+    Val v = inside ? k_load(k, x, at) : k_load_bounded(k, x, at, bound, 2, 0);
+    v = k_binary(k, KI_MUL, v, k_const(k, F32, 0.7));
+    if (inside)
+        return v;
+    v = k_binary(k, KI_ADD, v, k_const(k, F32, 1));
+    Val is = index_within(k, row, 0, size), also = index_within(k, col, 0, size);
+    return k_select(k, k_binary(k, KI_AND, is, also), v, k_const(k, F32, 0));
+}
+
+/* dW[o,i,u,v] = sum over b, h, w of dy[b,o,h,w] x[b,i,h*s+u*d-p,w*s+v*d-p]; `computed`: of
+ * padded_window() in place of x. */
+static inline Kernel *make_conv_weight_as(Arena *arena, const Conv *c, int64_t leaf, bool computed)
 {
     Kernel *k = kernel_new(arena, K_CONTRACT, "conv_weight");
     int64_t o = conv_out(c), kk = c->kernel, in = c->size;
@@ -225,11 +249,18 @@ static inline Kernel *make_conv_weight(Arena *arena, const Conv *c, int64_t leaf
     KAff col = k_aff_offset(at2(v, c->stride, q, c->dilation), -c->pad);
     KBound bound[] = {{row, 0, in}, {col, 0, in}};
     KAff at = k_aff_add(at2(z, c->in * in * in, i, in * in), k_aff_add(k_aff_scale(row, in), col));
-    Val b = c->pad > 0 ? k_load_bounded(k, x, at, bound, 2, 0) : k_load(k, x, at);
+    Val b = computed     ? padded_window(k, x, at, row, col, in)
+            : c->pad > 0 ? k_load_bounded(k, x, at, bound, 2, 0)
+                         : k_load(k, x, at);
     Val sum = k_epilogue(k, b, F32, leaf);
     k_store(k, dw, k_aff_add(at2(m, c->in * kk * kk, i, kk * kk), at2(r, kk, q, 1)), sum);
     k_finish(k);
     return k;
+}
+
+static inline Kernel *make_conv_weight(Arena *arena, const Conv *c, int64_t leaf)
+{
+    return make_conv_weight_as(arena, c, leaf, false);
 }
 
 /* A depthwise convolution of c->in channels, c->out results of each (or one, if that is 0), or its
@@ -237,29 +268,6 @@ static inline Kernel *make_conv_weight(Arena *arena, const Conv *c, int64_t leaf
  * a. Channels lie outside of the planes, or fastest (CHANNELS_LAST); a window has rows of c->kernel
  * places, or of one (ONE_WIDE). */
 enum { DEPTHWISE_FORWARD, DEPTHWISE_DATA, DEPTHWISE_WEIGHT, CHANNELS_LAST = 4, ONE_WIDE = 8 };
-
-/* lo <= e < hi as a value. */
-static inline Val index_within(Kernel *k, KAff e, int64_t lo, int64_t hi)
-{
-    Val i = k_index(k, I64, e), from = k_const_int(k, I64, lo), to = k_const_int(k, I64, hi);
-    Val begun = k_binary(k, KI_LE, from, i), left = k_binary(k, KI_LT, i, to);
-    return k_binary(k, KI_AND, begun, left);
-}
-
-/* 0.7 x, or, of a padded one, 0.7 x + 1 where it is not padding. */
-static inline Val depthwise_window(Kernel *k, int x, KAff at, KAff row, KAff col, int64_t size)
-{
-    KBound bound[] = {{row, 0, size}, {col, 0, size}};
-    int64_t lo, hi;
-    bool inside = k_aff_range(k, &row, &lo, &hi) && lo >= 0 && hi < size;
-    Val v = inside ? k_load(k, x, at) : k_load_bounded(k, x, at, bound, 2, 0);
-    v = k_binary(k, KI_MUL, v, k_const(k, F32, 0.7));
-    if (inside)
-        return v;
-    v = k_binary(k, KI_ADD, v, k_const(k, F32, 1));
-    Val is = index_within(k, row, 0, size), also = index_within(k, col, 0, size);
-    return k_select(k, k_binary(k, KI_AND, is, also), v, k_const(k, F32, 0));
-}
 
 /* [z, ch, h, v] or [z, h, v, ch]; extents n of ch, size of h and v. */
 static inline KAff depthwise_place(int what, KAff z, KAff ch, KAff h, KAff v, int64_t n,
@@ -313,11 +321,11 @@ static inline Kernel *make_depthwise(Arena *arena, int form, const Conv *c, int6
     KAff window = depthwise_place(form, image, of_x, row, col, n_window, from);
     KAff tap = k_aff_add(k_aff_scale(many, kk * wide), at2(r, wide, q, 1));
     k_section_a(k);
-    Val a = first ? depthwise_window(k, x, window, row, col, from)
-                  : k_load(k, one, weight ? inside : tap);
+    Val a =
+        first ? padded_window(k, x, window, row, col, from) : k_load(k, one, weight ? inside : tap);
     k_section_b(k, a);
-    Val b = first ? k_load(k, one, weight ? inside : tap)
-                  : depthwise_window(k, x, window, row, col, from);
+    Val b =
+        first ? k_load(k, one, weight ? inside : tap) : padded_window(k, x, window, row, col, from);
     Val sum = k_epilogue(k, b, F32, leaf);
     sum = k_binary(k, KI_ADD, sum, k_load(k, bias, of_inside));
     k_store(k, out, weight ? tap : inside, sum);

@@ -258,6 +258,21 @@ START_TEST(windows)
 }
 END_TEST
 
+static bool leaves_out_edges(const ConPlan *p)
+{
+    return p->window.edges.is;
+}
+
+/* Also sums that terms which are left out would have changed, as those of images. */
+START_TEST(edges)
+{
+    check_both(add_edges);
+    check_each(1, "native", add_edges, (Fill *const[]){fill_edges, fill_vanishing, NULL});
+    expect_plans(24, "sapphirerapids", add_edges, leaves_out_edges);
+    expect_plans(24, "x86-64-v3", add_edges, leaves_out_edges);
+}
+END_TEST
+
 START_TEST(channels_last)
 {
     check_both(add_channels_last);
@@ -371,6 +386,7 @@ Suite *suite_cpu_contract(void)
     tcase_add_test(t, lines);
     tcase_add_test(t, direct);
     tcase_add_test(t, windows);
+    tcase_add_test(t, edges);
     tcase_add_test(t, interleaved);
     tcase_add_test(t, narrow);
     tcase_add_test(t, images);

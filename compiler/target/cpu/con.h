@@ -143,6 +143,15 @@ typedef struct Lanes {
     int64_t a_at, b_at, o_at, s_at, t_at; /* offsets in lane scratch */
 } Lanes;
 
+/* Of a window's rows, terms of padding are left out (con_edges.c). */
+typedef struct Edges {
+    bool is;
+    int64_t offsets;                       /* of the window: so many rows of each panel's piece */
+    int64_t line, image;                   /* k's of a line of results, of an image */
+    int64_t images_at_once, lines_at_once; /* that the first cache holds */
+    int64_t lines, terms;                  /* of all offsets, in one image */
+} Edges;
+
 /* Rows that are read where they lie, one element at a time (con_window.c). */
 typedef struct Window {
     bool is, staged;         /* staged: else in the operand itself */
@@ -150,6 +159,7 @@ typedef struct Window {
     int64_t segment, pieces; /* ... cut from segments of rows, in so many panels each */
     int64_t free_step[K_MAX_DIMS], k_step[K_MAX_DIMS]; /* elements, by digit of the walks */
     int64_t table; /* k's that the table of distances has: a block of k lies within so many */
+    Edges edges;
 } Window;
 
 /* What tiles ask for while they are computed (con_stream.c): every ASK_STEPS steps n lines, so many
@@ -222,9 +232,10 @@ typedef struct Con {
     ConPlan *p;
     Arena *arena;
     Lv scratch;
-    bool stored; /* what the epilogue stores is in memory: con_finish() */
-    Lv rows_end; /* of the panels of rows at hand */
-    Lv leads;    /* i1: the block at hand has the first panel of the side that is not summed up */
+    bool stored;         /* what the epilogue stores is in memory: con_finish() */
+    Lv rows_end;         /* of the panels of rows at hand */
+    Lv again, all_terms; /* slots of i1, of a window's edges: con_edges_begin() */
+    Lv leads; /* i1: the block at hand has the first panel of the side that is not summed up */
 } Con;
 
 static inline Lv con_less(const Con *c, Lv x, Lv y)
@@ -356,6 +367,26 @@ int con_block_asks(const ConPlan *p);
  * part of the block that begins at k. */
 void con_next_plan(ConPlan *p);
 ConStream con_stream_next(Con *c, int i, Lv k, Lv tile);
+/* con_edges.c, for a plan: as con_window_rows(), whose blocks of k are whole images; cycles of one
+ * k for all offsets of so many rows. */
+bool con_edges_rows(ConPlan *p, int most);
+double con_edges_cycles(const ConPlan *p, int64_t rows);
+/* ... A panel of rows: */
+typedef struct ConEdgesPanel {
+    Lv a, b, sums; /* where its first row, the columns, its sums are */
+    Lv images, resume;
+    const ConStream *ask;
+} ConEdgesPanel;
+/* ... sums up so many rows of each offset; columns lie b_k bytes from k to k. */
+void con_edges_panel(Con *c, int rows, int64_t b_k, const ConEdgesPanel *at);
+/* ... notes whether final sums, of so many rows, may not be what they are with all terms. */
+void con_edges_check(Con *c, Lv sums, Lv rows);
+/* ... What is emitted between these sums up a unit, twice if need be. */
+typedef struct ConEdgesUnit {
+    Lb head, end;
+} ConEdgesUnit;
+ConEdgesUnit con_edges_begin(Con *c);
+void con_edges_end(Con *c, const ConEdgesUnit *u);
 /* con_zero.c: sums of no terms, of a tile at t: all; columns, rows from the limit on. */
 void con_zero_tile(Con *c, Lv t);
 void con_zero_cols(Con *c, Lv t, Lv col0);

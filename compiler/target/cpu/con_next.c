@@ -28,12 +28,19 @@ static int64_t block_step(const ConPlan *p, const Side *s, const KAccess *a)
     return dense ? step : 0;
 }
 
+/* Of a window's edges each line of terms of each offset asks, else every ASK_STEPS terms. */
+static int64_t asks_of_tile(const ConPlan *p)
+{
+    const Edges *g = &p->window.edges;
+    return g->is ? p->kc / g->line * g->offsets : p->kc / ASK_STEPS;
+}
+
 /* Lines of a load's piece that a tile asks for at once; 0: it is in no such pieces, or near. */
 static int64_t lines_at_once(const ConPlan *p, const Side *s, Val load)
 {
     const KAccess *a = &p->k->access.at[p->k->inst.at[load].aux];
     const KBuf *b = &p->k->buf.at[a->buf];
-    int64_t size = dtype_bytes(b->dtype), asks = p->mc * p->nc * (p->kc / ASK_STEPS);
+    int64_t size = dtype_bytes(b->dtype), asks = p->mc * p->nc * asks_of_tile(p);
     if (b->elems * size <= p->mach->l2_bytes / 4 || !con_of_dims(p->k, &a->at))
         return 0;
     return (block_step(p, s, a) * size + asks * LINE - 1) / (asks * LINE);
@@ -75,7 +82,7 @@ ConStream con_stream_next(Con *c, int i, Lv k, Lv tile)
     walk_set(&s->k, &c->g, digit);
     walk_decode(&s->free, ir, ir_int(ir, 0), digit);
     walk_set(&s->free, &c->g, digit);
-    Lv from = ir_mul(ir, tile, at_once * (p->kc / ASK_STEPS));
+    Lv from = ir_mul(ir, tile, at_once * asks_of_tile(p));
     Lv at = ir_add(ir, ir_mul(ir, gen_affine(&c->g, &a->at), size), from);
     ConStream x = {ir_at_byte(ir, c->g.buf[a->buf], at), ir_int(ir, at_once), ir_int(ir, LINE)};
     return con_stream_if(c, con_less(c, from, ir_int(ir, block_step(p, s, a) * size)), &x);

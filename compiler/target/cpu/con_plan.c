@@ -106,8 +106,14 @@ static double mean_cycles(const ConPlan *p)
     const Window *w = &p->window;
     if (!w->is)
         return tile_cycles(p, p->mr);
-    double tall = tile_cycles(p, w->inner * (p->height + 1)),
-           low = tile_cycles(p, w->inner * p->height);
+    double tall, low;
+    if (w->edges.is) {
+        tall = con_edges_cycles(p, p->height + 1);
+        low = con_edges_cycles(p, p->height);
+    } else {
+        tall = tile_cycles(p, w->inner * (p->height + 1));
+        low = tile_cycles(p, w->inner * p->height);
+    }
     return low + (tall - low) * (double)p->taller / (double)w->pieces;
 }
 
@@ -509,13 +515,14 @@ static bool make_direct(ConPlan *p)
 }
 
 /* Rows that a window slides over are read one element at a time. */
-static void consider_window(ConPlan *best, ConPlan p, bool swap, int nv)
+static void consider_window(ConPlan *best, ConPlan p, bool swap, int nv, bool edges)
 {
     orient(&p, swap);
     p.nv = nv;
-    if (!con_window_rows(&p, con_most_rows(p.mach, nv)))
-        return;
     cut_cols(&p);
+    int most = con_most_rows(p.mach, nv);
+    if (most < 1 || !(edges ? con_edges_rows(&p, most) : con_window_rows(&p, most)))
+        return;
     con_choose_pack(&p, &p.cols, p.nr);
     choose_in_place(&p);
     p.leaf = p.k->con.leaf > 0 && p.k->con.leaf < p.n_k ? p.k->con.leaf : p.n_k;
@@ -658,7 +665,8 @@ void con_plan(ConPlan *p, const Kernel *k, const Machine *m, Arena *arena)
                 consider(p, try, swap == 1, vectors[v], direct == 1);
     for (int swap = 0; swap < 2 && !try.pairs; swap++)
         for (int v = 0; v < 7; v++)
-            consider_window(p, try, swap == 1, vectors[v]);
+            for (int edges = 0; edges < 2; edges++)
+                consider_window(p, try, swap == 1, vectors[v], edges == 1);
     assert(p->cycles >= 0);
     bool lanes = con_lanes_plan(p, arena);
     if (con_images_plan(p, arena) || lanes)

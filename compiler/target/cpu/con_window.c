@@ -59,11 +59,30 @@ static int64_t table_of(const ConPlan *p)
     return digits_from(k, first);
 }
 
+/* Whole images. */
+static bool edges_k(ConPlan *p, int64_t most)
+{
+    int64_t image = p->window.edges.image, table = p->window.table;
+    int64_t all = table == p->n_k ? p->leaf : common_divisor(p->leaf, table);
+    if (image > most || p->leaf % image != 0 || all % image != 0)
+        return false;
+    int64_t images = all / image, blocks = (all + most - 1) / most;
+    blocks = images < blocks ? images : blocks;
+    int64_t each = (images + blocks - 1) / blocks;
+    while (each * image > most || (table < p->n_k && images % each != 0))
+        each--;
+    p->kc = each * image;
+    p->chains = p->kc < p->leaf;
+    return true;
+}
+
 bool con_window_k(ConPlan *p)
 {
     int64_t table = p->window.table = table_of(p);
     int64_t most = p->mach->l2_bytes / 4 / (p->nr * p->es);
     most = most > MOST_BLOCK ? MOST_BLOCK : most;
+    if (p->window.edges.is)
+        return edges_k(p, most);
     p->kc = p->leaf;
     if (table == p->n_k) { /* blocks may lie anywhere */
         int64_t blocks = (p->leaf + most - 1) / most;

@@ -45,6 +45,15 @@ static Lv sum_end(Con *c)
 
 /* ---- one tile -------------------------------------------------------------------- */
 
+static void sum_edges(Con *c, int rows, int64_t b_k, Lv a, Lv b, Lv t, const Place *at)
+{
+    Ir *ir = c->ir;
+    Lv k0 = LLVMBuildSExt(ir->b, ir_load(ir, ir->i32, at->table, 4), ir->i64, "");
+    Lv images = LLVMBuildUDiv(ir->b, at->kn, ir_int(ir, c->p->window.edges.image), "");
+    ConEdgesPanel panel = {ir_at_byte(ir, a, k0), b, t, images, at->resume, at->ask};
+    con_edges_panel(c, rows, b_k, &panel);
+}
+
 static void call_tile(Con *c, int rows, bool packed_b, Lv a, Lv b, Lv t, const Place *at)
 {
     const ConPlan *p = c->p;
@@ -58,6 +67,10 @@ static void call_tile(Con *c, int rows, bool packed_b, Lv a, Lv b, Lv t, const P
     if (!packed_b) {
         by.b_k = p->direct ? 0 : s->ks * s->es * step;
         by.apart = p->pairs;
+    }
+    if (p->window.edges.is) {
+        sum_edges(c, rows, by.b_k, a, b, t, at);
+        return;
     }
     if (p->window.is) {
         rows *= (int)p->window.inner;
@@ -198,6 +211,8 @@ static void emit_stored(Con *c, Lv row_panel, Lv col_panel, Lv b, bool packed_b,
     IrIf f = {NULL, NULL};
     if (!always)
         f = ir_if(ir, at->last);
+    if (p->window.edges.is)
+        con_edges_check(c, s, rows);
     con_epilogue(c, s, row0, rows, col0, cols);
     if (!always)
         ir_end_if(ir, &f);
@@ -582,7 +597,12 @@ static void emit_units(Con *c, Lv begin, Lv end)
     if (p->cols_once)
         pack_all_cols(c, from);
     Range some = {from, to};
+    ConEdgesUnit summed = {NULL, NULL};
+    if (p->window.edges.is)
+        summed = con_edges_begin(c);
     limited_blocks(c, p->split_cols ? all_rows : some, p->split_cols ? some : all_cols);
+    if (p->window.edges.is)
+        con_edges_end(c, &summed);
     Lv next = ir_add(ir, u, LLVMBuildSub(ir->b, to, from, ""));
     Lb here = ir_here(ir);
     LLVMAddIncoming(u, &next, &here, 1);

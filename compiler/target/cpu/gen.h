@@ -68,6 +68,9 @@ Lv gen_half_float(Gen *g, DType t, Lv bits);
 
 /* gen_care.c: marks accesses, see there. */
 void gen_find_careless(const Kernel *k, bool *careless, Arena *arena);
+/* v, a float, is 0 where the bound of a load fails: of that load, or of what it is computed from.
+ */
+bool gen_is_zero_outside(const Kernel *k, Val v, const KBound *b);
 bool gen_is_sure(const Gen *g, const KBound *b);
 /* A comparison of an index with a constant that a bound which is sure implies. */
 bool gen_surely(const Gen *g, Val v);

@@ -135,6 +135,18 @@ void gen_find_careless(const Kernel *k, bool *careless, Arena *arena)
     arena_reset(arena, mark);
 }
 
+bool gen_is_zero_outside(const Kernel *k, Val v, const KBound *b)
+{
+    const KInst *i = inst(k, v), *otherwise = inst(k, i->c);
+    Conditions c = {.n = 0};
+    if (i->op == KI_LOAD)
+        return k->access.at[i->aux].otherwise == 0;
+    if (i->op != KI_SELECT || otherwise->op != KI_CONST || otherwise->imm.f != 0)
+        return false;
+    collect(k, i->a, &c);
+    return implied(k, b, &c);
+}
+
 /* ---- what is known for a while --------------------------------------------------------- */
 
 bool gen_is_sure(const Gen *g, const KBound *b)
