@@ -293,7 +293,8 @@ static inline void add_direct(Arena *arena, Kernels *s)
     }
 }
 
-/* More images than a second cache has: tiles ask for those of the next block of k. */
+/* More images than a second cache has: tiles ask for those of the next block of k, or for the lines
+ * that are staged next. */
 static inline void add_next(Arena *arena, Kernels *s)
 {
     static const Conv conv[] = {{9, 16, 16, 32, 3, 1, 1, 1},
@@ -301,8 +302,10 @@ static inline void add_next(Arena *arena, Kernels *s)
                                 {14, 15, 19, 30, 3, 1, 0, 1},
                                 {10, 8, 32, 45, 3, 2, 1, 1}};
     static const int64_t leaf[] = {1024, 512, 784, 0};
-    for (int i = 0; i < 4; i++)
+    for (int i = 0; i < 4; i++) {
         add_kernel(arena, s, make_conv_weight(arena, &conv[i], leaf[i]));
+        add_kernel(arena, s, make_conv_chain(arena, &conv[i]));
+    }
 }
 
 /* Many output channels, which then lie along the lanes: rows of tiles that are pieces of a line,

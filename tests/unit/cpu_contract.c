@@ -245,16 +245,23 @@ START_TEST(direct)
 }
 END_TEST
 
-static bool asks_for_next(const ConPlan *p)
+static bool asks_for_block(const ConPlan *p)
 {
-    return p->ask[ASK_NEXT].n > 0;
+    return p->ask[ASK_NEXT].n > 0 && p->kc < p->n_k;
+}
+
+static bool asks_for_lines(const ConPlan *p)
+{
+    return p->ask[ASK_NEXT].n > 0 && p->kc == p->n_k;
 }
 
 START_TEST(windows)
 {
     check_both(add_windows);
-    expect_plans(3, "sapphirerapids", add_next, asks_for_next);
-    expect_plans(3, "x86-64-v3", add_next, asks_for_next);
+    expect_plans(3, "sapphirerapids", add_next, asks_for_block);
+    expect_plans(3, "x86-64-v3", add_next, asks_for_block);
+    expect_plans(4, "sapphirerapids", add_next, asks_for_lines);
+    expect_plans(2, "x86-64-v3", add_next, asks_for_lines);
 }
 END_TEST
 

@@ -363,10 +363,16 @@ ConStream con_stream_block(Con *c, Lv panel, Lv k0, Lv kn, Lv tile);
 /* ... lines of it that a tile asks for at once; 0: rows are not packed in slices, or there are too
  * few tiles. */
 int con_block_asks(const ConPlan *p);
-/* con_next.c: what the next block of k is staged and packed from, in the plan; the tile-th tile's
- * part of the block that begins at k. */
+/* con_next.c: what the next block of k, or the next lines, are staged and packed from, in the plan;
+ * the part that a tile asks for. */
 void con_next_plan(ConPlan *p);
-ConStream con_stream_next(Con *c, int i, Lv k, Lv tile);
+typedef struct ConAsker {
+    Lv row_panel, col_panel;
+    Lv row_from; /* first panel of the block's rows */
+    Lv tile;     /* its place among the block's tiles */
+    Lv next;     /* where the next block of k begins */
+} ConAsker;
+ConStream con_stream_next(Con *c, int i, const ConAsker *t);
 /* con_edges.c, for a plan: as con_window_rows(), whose blocks of k are whole images; cycles of one
  * k for all offsets of so many rows. */
 bool con_edges_rows(ConPlan *p, int most);
@@ -403,6 +409,8 @@ void con_pack_slices(Con *c, Side *s, Lv from, Lv to, Lv k0, Lv kn, Lv dst);
 void con_prefetch(Ir *ir, Lv at, ConCache cache, bool write);
 /* ... what a section loads and stores where g's indices stand, but for `index`: that many ahead. */
 void con_prefetch_section(Con *c, Val from, Val to, Val index, int64_t ahead);
+/* ... what a side loads along the lane at the next value of `index`. */
+void con_prefetch_along(Con *c, const Side *s, Val lane, Val index);
 /* ... whether what an epilogue reads and writes is. */
 bool con_asks_ahead(const ConPlan *p);
 /* con_lanes_plan.c: makes p->lanes where that beats p->cycles, and the rest of p for it. */

@@ -26,21 +26,35 @@ static int moving(const Kernel *k, KOp op, Val from, Val to, Val index)
     return n;
 }
 
-void con_prefetch_section(Con *c, Val from, Val to, Val index, int64_t ahead)
+/* Of an access whose address moves with the index. */
+static void prefetch_access(Con *c, const KAccess *a, Val index, int64_t ahead, bool write)
 {
     Ir *ir = c->ir;
     const Kernel *k = c->g.k;
+    if (!follows(k, &a->at, index))
+        return;
+    int bytes = dtype_bytes(k->buf.at[a->buf].dtype);
+    Lv at = ir_add(ir, gen_affine(&c->g, &a->at), ir_int(ir, ahead * con_coef(&a->at, index)));
+    con_prefetch(ir, ir_at_byte(ir, c->g.buf[a->buf], ir_mul(ir, at, bytes)), CACHE_1, write);
+}
+
+void con_prefetch_section(Con *c, Val from, Val to, Val index, int64_t ahead)
+{
+    const Kernel *k = c->g.k;
     for (Val v = from; v < to; v++) {
         const KInst *i = &k->inst.at[v];
-        bool write = i->op == KI_STORE;
-        if (i->op != KI_LOAD && !write)
-            continue;
-        const KAccess *a = &k->access.at[i->aux];
-        if (!follows(k, &a->at, index))
-            continue;
-        int bytes = dtype_bytes(k->buf.at[a->buf].dtype);
-        Lv at = ir_add(ir, gen_affine(&c->g, &a->at), ir_int(ir, ahead * con_coef(&a->at, index)));
-        con_prefetch(ir, ir_at_byte(ir, c->g.buf[a->buf], ir_mul(ir, at, bytes)), CACHE_1, write);
+        if (i->op == KI_LOAD || i->op == KI_STORE)
+            prefetch_access(c, &k->access.at[i->aux], index, ahead, i->op == KI_STORE);
+    }
+}
+
+void con_prefetch_along(Con *c, const Side *s, Val lane, Val index)
+{
+    const Kernel *k = c->g.k;
+    for (Val v = s->from; v < s->to; v++) {
+        const KInst *i = &k->inst.at[v];
+        if (i->op == KI_LOAD && con_coef(&k->access.at[i->aux].at, lane) != 0)
+            prefetch_access(c, &k->access.at[i->aux], index, 1, false);
     }
 }
 

@@ -87,8 +87,8 @@ static void stage_places(Con *c, Side *s, Line *l, Lv x)
     Lv live = g->x.n % c->p->vl == 0 ? NULL : LLVMBuildSub(ir->b, ir_int(ir, g->x.n), x, "");
     gen_vector(&c->g, c->p->vl, g->x.s == 1 ? g->x.f : g->x.d, live);
     con_set_place(c, &g->x, x);
-    if (l->next != 0) /* far from what is read now */
-        con_prefetch_section(c, s->from, s->to, l->next, 1);
+    if (l->next != 0 && c->p->ask[ASK_NEXT].n == 0) /* far from what is read now */
+        con_prefetch_along(c, s, g->x.s == 1 ? g->x.f : g->x.d, l->next);
     store_places(c, g, con_value(c, s), l->to, x);
     gen_scalar(&c->g);
 }

@@ -344,9 +344,9 @@ static void begin_asks(Con *c, Lv row_panel, Lv col_panel, Place *at)
         at->ask[ASK_COLS] = con_stream_cols(c, next, k, at->kn, tile);
     }
     for (int i = 0; i < MAX_NEXT && p->ask[ASK_NEXT + i].n > 0; i++) {
-        Lv tile = tile_in_block(c, row_panel, col_panel, at), next = ir_add(ir, at->k0, at->kn);
-        ConStream x = con_stream_next(c, i, next, tile);
-        at->ask[ASK_NEXT + i] = con_stream_if(c, con_less(c, next, ir_int(ir, p->n_k)), &x);
+        ConAsker tile = {row_panel, col_panel, at->row_from,
+                         tile_in_block(c, row_panel, col_panel, at), ir_add(ir, at->k0, at->kn)};
+        at->ask[ASK_NEXT + i] = con_stream_next(c, i, &tile);
     }
     begin_out_asks(c, row_panel, col_panel, at);
 }
