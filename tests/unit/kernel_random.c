@@ -774,9 +774,11 @@ START_TEST(verifies_and_reads_back)
         ck_assert_msg(again != NULL, "seed %llu", (unsigned long long)seed);
         ck_assert_str_eq(listing(again, &cx.perm), text);
         ck_assert(kernel_same(k, again) && kernel_hash(k) == kernel_hash(again));
-        Kernel *wide = kernel_expand(&cx.perm, k, false);
-        bad = kernel_verify(wide, &cx.scratch);
-        ck_assert_msg(bad == NULL, "seed %llu, expanded: %s", (unsigned long long)seed, bad);
+        for (int exponents = 0; exponents < 2; exponents++) {
+            Kernel *wide = kernel_expand(&cx.perm, k, exponents == 1);
+            bad = kernel_verify(wide, &cx.scratch);
+            ck_assert_msg(bad == NULL, "seed %llu, expanded: %s", (unsigned long long)seed, bad);
+        }
         KCost c = kernel_cost(k);
         ck_assert(c.flops >= c.contract_flops && c.bytes_read >= 0 && c.bytes_written >= 0);
         ctx_free(&cx);

@@ -110,6 +110,7 @@ static Lv float_op(Gen *g, KOp op, DType t, Lv x, Lv y, Lv z)
         return rounding(g, op, t, x);
     case KI_EXPONENT:
     case KI_FRACTION:
+        assert(g->ir->mach->exponents);
         return gen_exponent(g, op, x);
     default:
         assert(false && "an operation that floats do not have");
