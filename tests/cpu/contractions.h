@@ -353,6 +353,14 @@ static inline void add_edges(Arena *arena, Kernels *s)
             int64_t o = conv_out(&conv[i]), leaf = form == 1 ? (1 + i % 2) * o * o : 0;
             add_kernel(arena, s, make_conv_weight_as(arena, &conv[i], leaf, form == 2));
         }
+    /* Rows that are places of images, whose terms are windows of channels. */
+    static const Conv data[] = {
+        {64, 96, 6, 4, 3, 1, 1, 1}, {70, 128, 5, 7, 3, 1, 1, 1}, {33, 64, 3, 8, 3, 1, 1, 1}};
+    for (int i = 0; i < 3; i++) {
+        add_kernel(arena, s, make_conv_data(arena, &data[i]));
+        const Conv turned = {data[i].batch, data[i].out, data[i].in, data[i].size, 3, 1, 1, 1};
+        add_kernel(arena, s, make_conv_forward(arena, &turned, false));
+    }
 }
 
 /* Pictures so narrow that a vector reaches over several lines of them, and over pictures. */

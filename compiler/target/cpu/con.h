@@ -148,7 +148,7 @@ typedef struct Edges {
     bool is;
     int64_t offsets;                       /* of the window: so many rows of each panel's piece */
     int64_t line, image;                   /* k's of a line of results, of an image */
-    int64_t images_at_once, lines_at_once; /* that the first cache holds */
+    int64_t images_at_once, lines_at_once; /* of which the first cache holds what a tile meets */
     int64_t lines, terms;                  /* of all offsets, in one image */
 } Edges;
 
@@ -368,25 +368,31 @@ int con_block_asks(const ConPlan *p);
 void con_next_plan(ConPlan *p);
 typedef struct ConAsker {
     Lv row_panel, col_panel;
-    Lv row_from; /* first panel of the block's rows */
+    Lv col_from; /* first panel of the block's columns */
     Lv tile;     /* its place among the block's tiles */
     Lv next;     /* where the next block of k begins */
 } ConAsker;
 ConStream con_stream_next(Con *c, int i, const ConAsker *t);
-/* con_edges.c, for a plan: as con_window_rows(), whose blocks of k are whole images; cycles of one
- * k for all offsets of so many rows. */
+/* ... panels of whole `inner` rows, cut from segments of n times as many: at most so many times. */
+void con_window_cut(ConPlan *p, int64_t inner, int64_t n, int64_t most);
+/* con_edges.c, for a plan: as con_window_rows(), whose blocks of k are whole images; for one k, the
+ * mean of cycles of a tile of so many rows of each offset. */
 bool con_edges_rows(ConPlan *p, int most);
 double con_edges_cycles(const ConPlan *p, int64_t rows);
-/* ... A panel of rows: */
+/* ... A panel of rows, for a block of k: */
 typedef struct ConEdgesPanel {
-    Lv a, b, sums; /* where its first row, the columns, its sums are */
-    Lv images, resume;
+    Lv a, b, sums; /* where its first row (at k = 0 of the base), the columns, its sums are */
+    int64_t b_k;   /* bytes from a k of the columns to the next one */
+    Lv image0;     /* the block's first image, from the base on; */
+    Lv images;     /* ... it has so many */
+    Lv resume;     /* i1 */
     const ConStream *ask;
 } ConEdgesPanel;
-/* ... sums up so many rows of each offset; columns lie b_k bytes from k to k. */
-void con_edges_panel(Con *c, int rows, int64_t b_k, const ConEdgesPanel *at);
-/* ... notes whether final sums, of so many rows, may not be what they are with all terms. */
-void con_edges_check(Con *c, Lv sums, Lv rows);
+/* ... sums up so many rows of each offset. */
+void con_edges_panel(Con *c, int rows, const ConEdgesPanel *at);
+/* ... of final sums, so many rows: gives i1, whether they are what they are with all terms; else
+ * the unit is summed up again. */
+Lv con_edges_check(Con *c, Lv sums, Lv rows);
 /* ... What is emitted between these sums up a unit, twice if need be. */
 typedef struct ConEdgesUnit {
     Lb head, end;

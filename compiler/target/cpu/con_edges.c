@@ -5,7 +5,7 @@
  * one offset (y, x) in the window, so a panel's rows are summed offset by offset, each over a
  * rectangle of the image; their sums rest where those of the whole panel would.
  *
- *     for some lines of an image, or some images, which the first cache holds
+ *     for some lines of an image, or some images, so that the first cache holds what is met
  *         for each offset of the window
  *             a tile: rows of that offset, over images, lines, places of its rectangle
  *
@@ -15,6 +15,7 @@
  * the first case the sums of an offset that leaves nothing out are infinite or NaN, too, as there
  * is one whose rectangle is the image. So both can be seen in the sums; then all of the unit is
  * summed again, with all terms. */
+#include <assert.h>
 #include "con.h"
 
 /* ---- plan -------------------------------------------------------------------------- */
@@ -67,7 +68,7 @@ static bool bounds_are_plain(const ConPlan *p, const Slide *x, const Slide *y)
     return true;
 }
 
-/* What is stored may be stored again. */
+/* What is stored may be stored again, and nothing of it is read before. */
 static bool only_stores(const ConPlan *p)
 {
     const KContract *c = &p->k->con;
@@ -77,9 +78,26 @@ static bool only_stores(const ConPlan *p)
     return c->side_sum == 0;
 }
 
-/* Terms, and lines of them, of all offsets; false: one has none, or none has all. */
-static bool count_terms(const ConPlan *p, const Slide *x, const Slide *y, int64_t lines_at_once,
-                        Edges *g)
+/* x: places of a line; y: lines. */
+static bool find_slides(const ConPlan *p, Slide *x, Slide *y)
+{
+    return con_find_slide(p->k, &p->rows, 1, x) && con_find_slide(p->k, &p->rows, 2, y);
+}
+
+/* As much of an image, or as many, as takes a third of the first cache in columns, of which
+ * con_edges_rows() knows the width. */
+static void cut_image(const ConPlan *p, const Slide *x, const Slide *y, Edges *g)
+{
+    int64_t enough = p->mach->l1_bytes / 3 / (p->nr * p->es);
+    g->images_at_once = g->image < enough ? enough / g->image : 1;
+    g->lines_at_once = y->n_d;
+    while (g->lines_at_once % 2 == 0 && g->lines_at_once / 2 * x->n_d >= enough)
+        g->lines_at_once /= 2;
+}
+
+/* Terms, and lines of them, of all offsets; false: one has none in a piece of the image, or none
+ * has all. */
+static bool count_terms(const ConPlan *p, const Slide *x, const Slide *y, Edges *g)
 {
     bool whole_x = false, whole_y = false;
     int64_t terms = 0, lines = 0;
@@ -92,8 +110,8 @@ static bool count_terms(const ConPlan *p, const Slide *x, const Slide *y, int64_
     }
     for (int64_t f = 0; f < y->n_f; f++) {
         Inner in = terms_within(p, y, f);
-        for (int64_t l = 0; l < y->n_d; l += lines_at_once) /* some in each piece */
-            if (in.from >= l + lines_at_once || in.to <= l)
+        for (int64_t l = 0; l < y->n_d; l += g->lines_at_once)
+            if (in.from >= l + g->lines_at_once || in.to <= l)
                 return false;
         lines += in.to - in.from;
         whole_y |= in.to - in.from == y->n_d;
@@ -105,36 +123,25 @@ static bool count_terms(const ConPlan *p, const Slide *x, const Slide *y, int64_
 
 bool con_edges_rows(ConPlan *p, int most)
 {
-    enum { MOST_ROWS = 256, ENOUGH = 128 };
+    enum { MOST_ROWS = 256 };
     const Walk *f = &p->rows.free, *k = &p->rows.k;
-    Window *w = &p->window;
-    Edges *g = &w->edges;
+    Edges *g = &p->window.edges;
     Slide x, y;
-    bool images = k->n == 2 || k->n == 3;
-    if (p->k->limit.is || p->pairs || p->n_k == 0 || f->n < 3 || !images ||
-        p->n_cols % p->nr != 0 || !con_find_slide(p->k, &p->rows, 1, &x) ||
-        !con_find_slide(p->k, &p->rows, 2, &y) || !bounds_are_plain(p, &x, &y) || !only_stores(p))
+    bool one_more = k->n == 2 || k->n == 3; /* index, at most, than those of the window: images */
+    if (p->k->limit.is || p->pairs || p->n_k == 0 || f->n < 3 || !one_more ||
+        p->n_cols % p->nr != 0 || !find_slides(p, &x, &y) || !bounds_are_plain(p, &x, &y) ||
+        !only_stores(p))
         return false;
-    g->offsets = w->inner = x.n_f * y.n_f;
+    g->offsets = x.n_f * y.n_f;
     g->line = x.n_d;
     g->image = x.n_d * y.n_d;
-    g->images_at_once = g->image < ENOUGH ? ENOUGH / g->image : 1;
-    g->lines_at_once = y.n_d;
-    while (g->lines_at_once % 2 == 0 && g->lines_at_once / 2 * x.n_d >= ENOUGH)
-        g->lines_at_once /= 2;
-    int64_t n = f->extent[f->n - 3];
+    cut_image(p, &x, &y, g);
     most = most > CON_LANES_MOST / p->nv ? CON_LANES_MOST / p->nv : most;
-    w->pieces = (n + most - 1) / most;
-    w->segment = w->inner * n;
-    p->height = n / w->pieces;
-    p->taller = n % w->pieces;
-    p->mr = (int)(w->inner * (p->height + (p->taller > 0)));
-    p->row_panels = f->total / w->segment * w->pieces;
-    w->is = g->is = p->mr <= MOST_ROWS && count_terms(p, &x, &y, g->lines_at_once, g);
+    con_window_cut(p, g->offsets, f->extent[f->n - 3], most);
+    g->is = p->mr <= MOST_ROWS && count_terms(p, &x, &y, g);
     return g->is;
 }
 
-/* In the mean of all rows: for a tile of them, of one k. */
 double con_edges_cycles(const ConPlan *p, int64_t rows)
 {
     const double line = 3; /* around each */
@@ -303,8 +310,7 @@ static Lv rectangles(Con *c)
     const ConPlan *p = c->p;
     const Edges *g = &p->window.edges;
     Slide x, y;
-    con_find_slide(p->k, &p->rows, 1, &x);
-    con_find_slide(p->k, &p->rows, 2, &y);
+    find_slides(p, &x, &y);
     Lv *of = NEW_ARRAY(c->arena, Lv, g->offsets * FIELDS);
     for (int64_t i = 0; i < g->offsets; i++) {
         Inner lines = terms_within(p, &y, i / x.n_f), terms = terms_within(p, &x, i % x.n_f);
@@ -329,42 +335,58 @@ static Lv larger(Con *c, Lv x, Lv y)
     return LLVMBuildSelect(c->ir->b, con_less(c, x, y), y, x, "");
 }
 
-/* The tile of one offset, of `images` from `image` on, of lines from `line` on. */
-static void sum_offset(Con *c, Lv fn, int64_t b_k, const ConEdgesPanel *at, Lv table, Lv image,
-                       Lv line, Lv offset)
+/* A piece of a panel's sums: of `offset`, the images from `image` on, the lines from `line` on. */
+typedef struct Piece {
+    Lv fn, table; /* the tile, rectangles() */
+    Lv image, line, offset;
+    Lv from_line, lines, from, terms; /* of its rectangle */
+} Piece;
+
+static void find_rectangle(Con *c, Piece *o)
+{
+    Ir *ir = c->ir;
+    const Edges *g = &c->p->window.edges;
+    Lv all = ir_load(ir, ir->i1, c->all_terms, 1), zero = ir_int(ir, 0);
+    Lv from_line = field(c, o->table, o->offset, FROM_LINE);
+    Lv to_line = field(c, o->table, o->offset, TO_LINE);
+    Lv from = field(c, o->table, o->offset, FROM_TERM), to = field(c, o->table, o->offset, TO_TERM);
+    Lv lines = ir_int(ir, g->image / g->line),
+       end = ir_add(ir, o->line, ir_int(ir, g->lines_at_once));
+    o->from_line = larger(c, LLVMBuildSelect(ir->b, all, zero, from_line, ""), o->line);
+    to_line = ir_min(ir, LLVMBuildSelect(ir->b, all, lines, to_line, ""), end);
+    o->lines = LLVMBuildSub(ir->b, to_line, o->from_line, "");
+    o->from = LLVMBuildSelect(ir->b, all, zero, from, "");
+    to = LLVMBuildSelect(ir->b, all, ir_int(ir, g->line), to, "");
+    o->terms = LLVMBuildSub(ir->b, to, o->from, "");
+}
+
+static void sum_piece(Con *c, const ConEdgesPanel *at, Piece *o)
 {
     Ir *ir = c->ir;
     const ConPlan *p = c->p;
     const Edges *g = &p->window.edges;
-    int64_t lines_all = g->image / g->line;
-    Lv all = ir_load(ir, ir->i1, c->all_terms, 1);
-    Lv from_line = field(c, table, offset, FROM_LINE), to_line = field(c, table, offset, TO_LINE);
-    Lv from = field(c, table, offset, FROM_TERM), to = field(c, table, offset, TO_TERM);
-    from_line = larger(c, LLVMBuildSelect(ir->b, all, ir_int(ir, 0), from_line, ""), line);
-    to_line = ir_min(ir, LLVMBuildSelect(ir->b, all, ir_int(ir, lines_all), to_line, ""),
-                     ir_add(ir, line, ir_int(ir, g->lines_at_once)));
-    from = LLVMBuildSelect(ir->b, all, ir_int(ir, 0), from, "");
-    to = LLVMBuildSelect(ir->b, all, ir_int(ir, g->line), to, "");
-    Lv first = ir_add(ir, ir_mul(ir, image, lines_all), from_line); /* of the block's lines */
-    Lv a = ir_at_byte(ir, at->a, field(c, table, offset, AT_ROW));
+    find_rectangle(c, o);
+    Lv image = ir_add(ir, at->image0, o->image); /* of the table's */
+    Lv a = ir_at_byte(ir, at->a, field(c, o->table, o->offset, AT_ROW));
     a = ir_at_byte(ir, a, ir_mul(ir, image, k_step(p, 2)));
-    a = ir_at_byte(ir, a, ir_mul(ir, from_line, k_step(p, 1)));
-    a = ir_at_byte(ir, a, ir_mul(ir, from, k_step(p, 0)));
-    Lv b = ir_at_byte(ir, at->b, ir_mul(ir, ir_add(ir, ir_mul(ir, first, g->line), from), b_k));
-    Lv sums = ir_at_byte(ir, at->sums, ir_mul(ir, offset, (int64_t)p->nr * p->es));
-    Lv begun =
-        LLVMBuildICmp(ir->b, LLVMIntNE, LLVMBuildOr(ir->b, image, line, ""), ir_int(ir, 0), "");
-    Lv images =
-        ir_min(ir, LLVMBuildSub(ir->b, at->images, image, ""), ir_int(ir, g->images_at_once));
+    a = ir_at_byte(ir, a, ir_mul(ir, o->from_line, k_step(p, 1)));
+    a = ir_at_byte(ir, a, ir_mul(ir, o->from, k_step(p, 0)));
+    Lv line = ir_add(ir, ir_mul(ir, o->image, g->image / g->line), o->from_line);
+    Lv k = ir_add(ir, ir_mul(ir, line, g->line), o->from);
+    Lv b = ir_at_byte(ir, at->b, ir_mul(ir, k, at->b_k));
+    Lv sums = ir_at_byte(ir, at->sums, ir_mul(ir, o->offset, (int64_t)p->nr * p->es));
+    Lv before = LLVMBuildOr(ir->b, o->image, o->line, "");
+    Lv begun = LLVMBuildICmp(ir->b, LLVMIntNE, before, ir_int(ir, 0), "");
+    Lv images = LLVMBuildSub(ir->b, at->images, o->image, "");
     Lv arg[ARGS + 3 * MAX_ASKS] = {a,
                                    b,
                                    sums,
-                                   images,
-                                   LLVMBuildSub(ir->b, to_line, from_line, ""),
-                                   LLVMBuildSub(ir->b, to, from, ""),
+                                   ir_min(ir, images, ir_int(ir, g->images_at_once)),
+                                   o->lines,
+                                   o->terms,
                                    LLVMBuildOr(ir->b, at->resume, begun, "")};
     int n = ARGS;
-    Lv asked = ir_add(ir, ir_mul(ir, offset, p->kc / g->line), first);
+    Lv asked = ir_add(ir, ir_mul(ir, o->offset, p->kc / g->line), line);
     for (int s = 0; s < MAX_ASKS; s++) {
         if (p->ask[s].n == 0)
             continue;
@@ -373,19 +395,23 @@ static void sum_offset(Con *c, Lv fn, int64_t b_k, const ConEdgesPanel *at, Lv t
         arg[n++] = x->step;
         arg[n++] = x->gap;
     }
-    ir_call(ir, fn, arg, n);
+    ir_call(ir, o->fn, arg, n);
 }
 
-void con_edges_panel(Con *c, int rows, int64_t b_k, const ConEdgesPanel *at)
+void con_edges_panel(Con *c, int rows, const ConEdgesPanel *at)
 {
     Ir *ir = c->ir;
     const Edges *g = &c->p->window.edges;
-    Lv zero = ir_int(ir, 0), table = rectangles(c), fn = tile_function(c, rows, b_k);
+    Lv zero = ir_int(ir, 0);
+    Piece o = {.fn = tile_function(c, rows, at->b_k), .table = rectangles(c)};
     IrLoop i = ir_loop(ir, zero, at->images, g->images_at_once, false);
     IrLoop y = ir_loop(ir, zero, ir_int(ir, g->image / g->line), g->lines_at_once, false);
-    IrLoop o = ir_loop(ir, zero, ir_int(ir, g->offsets), 1, false);
-    sum_offset(c, fn, b_k, at, table, i.i, y.i, o.i);
-    ir_loop_end(ir, &o);
+    IrLoop f = ir_loop(ir, zero, ir_int(ir, g->offsets), 1, false);
+    o.image = i.i;
+    o.line = y.i;
+    o.offset = f.i;
+    sum_piece(c, at, &o);
+    ir_loop_end(ir, &f);
     ir_loop_end(ir, &y);
     ir_loop_end(ir, &i);
 }
@@ -396,60 +422,68 @@ void con_edges_panel(Con *c, int rows, int64_t b_k, const ConEdgesPanel *at)
 static int64_t whole_offset(const ConPlan *p)
 {
     Slide x, y;
-    con_find_slide(p->k, &p->rows, 1, &x);
-    con_find_slide(p->k, &p->rows, 2, &y);
+    find_slides(p, &x, &y);
     for (int64_t i = 0; i < p->window.edges.offsets; i++) {
         Inner lines = terms_within(p, &y, i / x.n_f), terms = terms_within(p, &x, i % x.n_f);
         if (lines.to - lines.from == y.n_d && terms.to - terms.from == x.n_d)
             return i;
     }
-    return 0; /* con_edges_rows() has found it */
+    assert(false && "con_edges_rows() has found one");
+    return 0;
 }
 
-/* Makes c->again true where a sum of these is such. */
-static void note(Con *c, Lv sums, bool zeros)
+static Lv is_minus_zero(Con *c, Lv x)
+{
+    Ir *ir = c->ir;
+    Lt bits = ir_vec(c->p->type == F64 ? ir->i64 : ir->i32, c->p->vl);
+    Lv minus = LLVMBuildFNeg(ir->b, LLVMConstNull(LLVMTypeOf(x)), "");
+    return LLVMBuildICmp(ir->b, LLVMIntEQ, LLVMBuildBitCast(ir->b, x, bits, ""),
+                         LLVMBuildBitCast(ir->b, minus, bits, ""), "");
+}
+
+static Lv is_not_finite(Con *c, Lv x)
+{
+    Lv zero = LLVMConstNull(LLVMTypeOf(x));
+    return LLVMBuildFCmp(c->ir->b, LLVMRealUNO, LLVMBuildFMul(c->ir->b, x, zero, ""), zero, "");
+}
+
+/* Makes c->again true if a sum of this row is so. */
+static void note(Con *c, Lv row, Lv (*is)(Con *c, Lv x))
 {
     Ir *ir = c->ir;
     const ConPlan *p = c->p;
-    Lt vec = con_vector_type(c), bits = ir_vec(p->type == F64 ? ir->i64 : ir->i32, p->vl);
-    Lv zero = LLVMConstNull(vec), any = NULL;
+    Lv any = NULL;
     for (int v = 0; v < p->nv; v++) {
-        Lv x = ir_load(ir, vec, ir_off(ir, sums, (int64_t)v * p->vl * p->es), p->es), is;
-        if (zeros) {
-            Lv minus = LLVMBuildBitCast(ir->b, LLVMBuildFNeg(ir->b, zero, ""), bits, "");
-            is = LLVMBuildICmp(ir->b, LLVMIntEQ, LLVMBuildBitCast(ir->b, x, bits, ""), minus, "");
-        } else {
-            is = LLVMBuildFCmp(ir->b, LLVMRealUNO, LLVMBuildFMul(ir->b, x, zero, ""), zero, "");
-        }
-        any = any == NULL ? is : LLVMBuildOr(ir->b, any, is, "");
+        Lv at = ir_off(ir, row, (int64_t)v * p->vl * p->es);
+        Lv one = is(c, ir_load(ir, con_vector_type(c), at, p->es));
+        any = any == NULL ? one : LLVMBuildOr(ir->b, any, one, "");
     }
     Lt flags = LLVMTypeOf(any);
-    Lv one = ir_intrinsic(ir, "llvm.vector.reduce.or", &flags, 1, &any, 1);
-    one = LLVMBuildOr(ir->b, one, ir_load(ir, ir->i1, c->again, 1), "");
-    ir_store(ir, one, c->again, 1);
+    Lv some = ir_intrinsic(ir, "llvm.vector.reduce.or", &flags, 1, &any, 1);
+    ir_store(ir, LLVMBuildOr(ir->b, some, ir_load(ir, ir->i1, c->again, 1), ""), c->again, 1);
 }
 
-void con_edges_check(Con *c, Lv sums, Lv rows)
+Lv con_edges_check(Con *c, Lv sums, Lv rows)
 {
     Ir *ir = c->ir;
     const ConPlan *p = c->p;
     int64_t line = (int64_t)p->nr * p->es, offsets = p->window.edges.offsets;
     IrLoop i = ir_loop(ir, ir_int(ir, 0), rows, 1, false);
-    note(c, ir_at_byte(ir, sums, ir_mul(ir, i.i, line)), true);
+    note(c, ir_at_byte(ir, sums, ir_mul(ir, i.i, line)), is_minus_zero);
     ir_loop_end(ir, &i);
     i = ir_loop(ir, ir_int(ir, whole_offset(p)), rows, offsets, false);
-    note(c, ir_at_byte(ir, sums, ir_mul(ir, i.i, line)), false);
+    note(c, ir_at_byte(ir, sums, ir_mul(ir, i.i, line)), is_not_finite);
     ir_loop_end(ir, &i);
+    Lv again = ir_load(ir, ir->i1, c->again, 1), all = ir_load(ir, ir->i1, c->all_terms, 1);
+    return LLVMBuildOr(ir->b, all, LLVMBuildNot(ir->b, again, ""), "");
 }
 
 ConEdgesUnit con_edges_begin(Con *c)
 {
     Ir *ir = c->ir;
     ConEdgesUnit u = {ir_block(ir, "terms"), ir_block(ir, "summed")};
-    if (c->again == NULL) {
-        c->again = ir_slot(ir, ir->i1, 1);
-        c->all_terms = ir_slot(ir, ir->i1, 1);
-    }
+    c->again = ir_slot(ir, ir->i1, 1);
+    c->all_terms = ir_slot(ir, ir->i1, 1);
     ir_store(ir, LLVMConstInt(ir->i1, 0, 0), c->all_terms, 1);
     ir_br(ir, u.head);
     ir_at(ir, u.head);

@@ -151,8 +151,9 @@ static double images_cycles(const ConPlan *p, const Lanes *l, double line, doubl
     double out = each * (outs * 7 + vl * 6 * parts);
     double units = (double)(l->groups * l->others.total) * (double)p->n_batch / (double)l->extent;
     double pack = (double)p->n_k * each * l->one.pack_cycles * (l->once ? 1 : units * parts);
-    double vectors = blocks * (double)(l->y.n * l->x.n) + each * outs, bytes = vectors * vl * units;
-    double far = bytes * p->es > (double)p->mach->l2_bytes ? FAR_BYTE * bytes * p->es : 0;
+    double vectors = blocks * (double)(l->y.n * l->x.n) + each * outs;
+    double bytes = vectors * units * vl * p->es;
+    double far = bytes > (double)p->mach->l2_bytes ? FAR_BYTE * bytes : 0;
     return units * (stage + lines * blocks * line + out) + pack + far;
 }
 
@@ -203,7 +204,8 @@ static bool plan_images(ConPlan *to, KRole role, Arena *arena)
     to->nv = 1;
     to->n_cols = 1;
     to->nr = 0;
-    to->direct = to->turned = to->window.is = false;
+    to->direct = to->turned = false;
+    to->window = (Window){0};
     return true;
 }
 

@@ -251,7 +251,8 @@ bool con_lanes_plan(ConPlan *p, Arena *arena)
     p->nv = 1;
     p->n_cols = 1;
     p->nr = 0;
-    p->direct = p->turned = p->window.is = false;
+    p->direct = p->turned = false;
+    p->window = (Window){0};
     return true;
 }
 

@@ -4,9 +4,10 @@
  * those lie in one piece of memory, and the next block's in the next one. The tiles of a block
  * share out its lines.
  *
- * Convolutions whose columns are read where their lines are staged (con_stage.c) meet some lines of
- * all channels at a time. Each panel of columns asks for those that it would need were it as many
- * lines further on as are staged at a time; its tiles share out the channels. */
+ * Convolutions whose columns, or rows, are read where their lines are staged (con_stage.c) meet
+ * some lines of all channels at a time. Each of their panels asks for those that it would need were
+ * it as many lines further on as are staged at a time; tiles of a panel of columns share out the
+ * channels. */
 #include <stdlib.h>
 #include "con.h"
 
@@ -41,7 +42,7 @@ static int64_t asks_of_tile(const ConPlan *p)
 }
 
 /* Lines of a load's piece that a tile asks for at once; 0: it is in no such pieces, or near. */
-static int64_t lines_at_once(const ConPlan *p, const Side *s, Val load)
+static int64_t lines_of_block(const ConPlan *p, const Side *s, Val load)
 {
     const KAccess *a = &p->k->access.at[p->k->inst.at[load].aux];
     const KBuf *b = &p->k->buf.at[a->buf];
@@ -60,13 +61,14 @@ static int64_t ceil_div(int64_t x, int64_t y)
 
 enum { MOST = 8 }; /* lines at once */
 
-/* The side whose lines are staged some at a time, for all k: channels, a small window; NULL:
- * neither is. */
+/* The side whose lines are staged some at a time, for all k, which are channels and a window that
+ * is smaller than an image; NULL: none. */
 static const Side *lines_side(const ConPlan *p)
 {
     const Side *s = p->direct ? &p->cols : &p->rows;
     const Stage *g = &s->stage;
-    bool staged = p->direct ? p->mc == p->row_panels : p->window.is && p->window.staged;
+    bool window = p->window.is && p->window.staged && !p->window.edges.is;
+    bool staged = p->direct ? p->mc == p->row_panels : window;
     bool all = p->row_reach == K_ALL && p->col_reach == K_ALL && p->k_reach == K_ALL;
     bool is = staged && all && p->kc == p->n_k && g->pairs == 2 && g->k_pairs == 2 && s->k.n == 3 &&
               g->y.n_d < g->y.n_f && g->x.n_d < g->x.n_f;
@@ -113,19 +115,19 @@ static Lv further_on(Con *c, Lv row_panel, Lv col_panel, Lv *some)
 {
     Ir *ir = c->ir;
     const ConPlan *p = c->p;
-    const Stage *g = &p->cols.stage;
     if (!p->direct) {
         Lv panel = ir_add(ir, row_panel, ir_int(ir, p->mc)), none;
         *some = con_less(c, panel, ir_int(ir, p->row_panels));
         return con_row_of(c, panel, &none);
     }
+    const Stage *g = &p->cols.stage;
     int64_t lines = g->rows > g->y.s ? g->rows / g->y.s : 1;
     Lv col = ir_add(ir, ir_mul(ir, col_panel, p->nr), ir_int(ir, lines * p->padded)), in_line;
     *some = con_less(c, col, ir_int(ir, p->n_cols));
     return con_line(c, col, &in_line);
 }
 
-static ConStream stream_lines(Con *c, int i, Lv row_panel, Lv col_panel, Lv tile)
+static ConStream stream_lines(Con *c, int i, const ConAsker *t)
 {
     Ir *ir = c->ir;
     const ConPlan *p = c->p;
@@ -135,17 +137,19 @@ static ConStream stream_lines(Con *c, int i, Lv row_panel, Lv col_panel, Lv tile
     int64_t asked = ceil_div(p->n_k, ASK_STEPS) * p->ask[ASK_NEXT + i].times; /* by a tile */
     Lv digit[K_MAX_DIMS], some, channel = ir_int(ir, 0);
     if (tiles_of_panel(p) > 1)
-        channel = ir_mul(ir, tile, asked);
+        channel = ir_mul(ir, t->row_panel, asked);
     gen_scalar(&c->g);
-    walk_decode(&s->free, ir, further_on(c, row_panel, col_panel, &some), digit);
+    walk_decode(&s->free, ir, further_on(c, t->row_panel, t->col_panel, &some), digit);
     walk_set(&s->free, &c->g, digit);
     Lv middle[] = {channel, ir_int(ir, s->k.extent[1] / 2), ir_int(ir, s->k.extent[2] / 2)};
     walk_set(&s->k, &c->g, middle);
     Lv at = ir_mul(ir, gen_affine(&c->g, &a->at), size);
     ConStream x = {ir_at_byte(ir, c->g.buf[a->buf], at),
                    ir_int(ir, con_coef(&a->at, s->k.dim[0]) * size), ir_int(ir, LINE)};
-    Lv left = con_less(c, channel, ir_int(ir, s->k.extent[0]));
-    return con_stream_if(c, LLVMBuildAnd(ir->b, some, left, ""), &x);
+    Lv mine = con_less(c, channel, ir_int(ir, s->k.extent[0]));
+    if (!p->direct) /* its other tiles meet the same rows */
+        mine = LLVMBuildICmp(ir->b, LLVMIntEQ, t->col_panel, t->col_from, "");
+    return con_stream_if(c, LLVMBuildAnd(ir->b, some, mine, ""), &x);
 }
 
 /* ---- the next block of k ------------------------------------------------------------------- */
@@ -167,7 +171,7 @@ void con_next_plan(ConPlan *p)
     for (int s = 0; s < 2; s++)
         for (Val v = side[s]->from; v < side[s]->to && n < MAX_NEXT; v++) {
             bool load = p->k->inst.at[v].op == KI_LOAD;
-            int64_t lines = load ? lines_at_once(p, side[s], v) : 0;
+            int64_t lines = load ? lines_of_block(p, side[s], v) : 0;
             if (lines == 0 || lines > MOST)
                 continue;
             p->ask[ASK_NEXT + n] = (Ask){(int)lines, 1, CACHE_2, false};
@@ -200,8 +204,7 @@ ConStream con_stream_next(Con *c, int i, const ConAsker *t)
 {
     Ir *ir = c->ir;
     if (lines_side(c->p) != NULL)
-        return stream_lines(c, i, t->row_panel, t->col_panel,
-                            LLVMBuildSub(ir->b, t->row_panel, t->row_from, ""));
+        return stream_lines(c, i, t);
     ConStream x = stream_block(c, i, t->next, t->tile);
     return con_stream_if(c, con_less(c, t->next, ir_int(ir, c->p->n_k)), &x);
 }

@@ -231,26 +231,42 @@ static void all_groups(Con *c, Out *o, Lv lanes)
     ir_loop_end(ir, &g);
 }
 
-/* Lines of the tile's columns, from vl x vl blocks of it; what is beyond its rows is not stored. */
-static void turn(Con *c, Lv tile, Lv to, int64_t pitch)
+/* A vector of columns of so many rows, vl of them at most: lines `pitch` apart. */
+static void turn_block(Con *c, Lv from, int rows, Lv to, int64_t pitch)
 {
     Ir *ir = c->ir;
     const ConPlan *p = c->p;
     int vl = p->vl;
-    Lt vec = ir_vec(p->type == F64 ? ir->f64 : ir->f32, vl);
+    Lt vec = con_vector_type(c);
+    Lv x[64];
+    for (int i = 0; i < vl; i++)
+        x[i] = i < rows ? ir_load(ir, vec, ir_off(ir, from, (int64_t)i * p->nr * p->es), p->es)
+                        : LLVMGetPoison(vec);
+    ir_transpose(c->ir, x, vl);
+    for (int i = 0; i < vl; i++)
+        con_store_packed(c, x[i], to, ir_int(ir, i * pitch));
+}
+
+/* Lines of the tile's columns, from vl x vl blocks of it; what is beyond its rows is not stored. */
+static void turn(Con *c, Lv tile, Lv to, int64_t pitch)
+{
+    enum { WRITTEN_OUT = 4 }; /* blocks */
+    Ir *ir = c->ir;
+    const ConPlan *p = c->p;
+    int vl = p->vl, whole = p->mr / vl > WRITTEN_OUT ? p->mr / vl * vl : 0;
+    int64_t block = (int64_t)vl * p->es;
     IrLoop v = ir_loop(ir, ir_int(ir, 0), ir_int(ir, p->nv), 1, false);
-    Lv from = ir_at_byte(ir, tile, ir_mul(ir, v.i, (int64_t)vl * p->es));
-    Lv lines = ir_mul(ir, v.i, vl * pitch);
-    for (int r = 0; r < p->mr; r += vl) {
-        Lv x[64];
-        for (int i = 0; i < vl; i++)
-            x[i] = r + i < p->mr
-                       ? ir_load(ir, vec, ir_off(ir, from, (int64_t)(r + i) * p->nr * p->es), p->es)
-                       : LLVMGetPoison(vec);
-        ir_transpose(c->ir, x, vl);
-        for (int i = 0; i < vl; i++)
-            con_store_packed(c, x[i], to, ir_add(ir, lines, ir_int(ir, i * pitch + r)));
+    Lv from = ir_at_byte(ir, tile, ir_mul(ir, v.i, block));
+    Lv lines = ir_at_byte(ir, to, ir_mul(ir, v.i, block * pitch));
+    if (whole > 0) {
+        IrLoop r = ir_loop(ir, ir_int(ir, 0), ir_int(ir, whole), vl, false);
+        Lv row = ir_at_byte(ir, from, ir_mul(ir, r.i, (int64_t)p->nr * p->es));
+        turn_block(c, row, vl, ir_at_byte(ir, lines, ir_mul(ir, r.i, p->es)), pitch);
+        ir_loop_end(ir, &r);
     }
+    for (int r = whole; r < p->mr; r += vl)
+        turn_block(c, ir_off(ir, from, (int64_t)r * p->nr * p->es), p->mr - r,
+                   ir_off(ir, lines, (int64_t)r * p->es), pitch);
     ir_loop_end(ir, &v);
 }
 

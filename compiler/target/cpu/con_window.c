@@ -24,10 +24,23 @@ static int64_t digits_from(const Walk *w, int first)
     return n;
 }
 
+void con_window_cut(ConPlan *p, int64_t inner, int64_t n, int64_t most)
+{
+    Window *w = &p->window;
+    w->is = true;
+    w->inner = inner;
+    w->pieces = (n + most - 1) / most;
+    w->segment = inner * n;
+    p->height = n / w->pieces;
+    p->taller = n % w->pieces;
+    p->mr = (int)(inner * (p->height + (p->taller > 0)));
+    p->row_panels = p->rows.free.total / w->segment * w->pieces;
+}
+
 bool con_window_rows(ConPlan *p, int most)
 {
     const Walk *f = &p->rows.free;
-    Window *w = &p->window;
+    int64_t inner = 1;
     Slide x;
     if (p->k->limit.is || p->n_k == 0 || !con_find_slide(p->k, &p->rows, 1, &x))
         return false;
@@ -36,16 +49,9 @@ bool con_window_rows(ConPlan *p, int most)
         return false;
     most = most > MOST_ROWS ? MOST_ROWS : most;
     int cut = f->n - 1;
-    for (w->inner = 1; cut > 0 && w->inner * f->extent[cut] <= most; cut--)
-        w->inner *= f->extent[cut];
-    int64_t n = f->extent[cut], piece = most / w->inner;
-    w->is = true;
-    w->pieces = (n + piece - 1) / piece;
-    w->segment = w->inner * n;
-    p->height = n / w->pieces;
-    p->taller = n % w->pieces;
-    p->mr = (int)(w->inner * (p->height + (p->taller > 0)));
-    p->row_panels = f->total / w->segment * w->pieces;
+    for (; cut > 0 && inner * f->extent[cut] <= most; cut--)
+        inner *= f->extent[cut];
+    con_window_cut(p, inner, f->extent[cut], most / inner);
     return true;
 }
 

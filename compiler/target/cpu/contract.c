@@ -48,10 +48,18 @@ static Lv sum_end(Con *c)
 static void sum_edges(Con *c, int rows, int64_t b_k, Lv a, Lv b, Lv t, const Place *at)
 {
     Ir *ir = c->ir;
-    Lv k0 = LLVMBuildSExt(ir->b, ir_load(ir, ir->i32, at->table, 4), ir->i64, "");
-    Lv images = LLVMBuildUDiv(ir->b, at->kn, ir_int(ir, c->p->window.edges.image), "");
-    ConEdgesPanel panel = {ir_at_byte(ir, a, k0), b, t, images, at->resume, at->ask};
-    con_edges_panel(c, rows, b_k, &panel);
+    const Window *w = &c->p->window;
+    Lv image = ir_int(ir, w->edges.image);
+    Lv in_table = LLVMBuildURem(ir->b, at->k0, ir_int(ir, w->table), "");
+    ConEdgesPanel panel = {.a = a,
+                           .b = b,
+                           .sums = t,
+                           .b_k = b_k,
+                           .image0 = LLVMBuildUDiv(ir->b, in_table, image, ""),
+                           .images = LLVMBuildUDiv(ir->b, at->kn, image, ""),
+                           .resume = at->resume,
+                           .ask = at->ask};
+    con_edges_panel(c, rows, &panel);
 }
 
 static void call_tile(Con *c, int rows, bool packed_b, Lv a, Lv b, Lv t, const Place *at)
@@ -208,12 +216,14 @@ static void emit_stored(Con *c, Lv row_panel, Lv col_panel, Lv b, bool packed_b,
         fold_leaf(c, s, t, at);
     }
     bool always = !p->sums && !p->chains;
-    IrIf f = {NULL, NULL};
+    IrIf f = {NULL, NULL}, right = {NULL, NULL};
     if (!always)
         f = ir_if(ir, at->last);
     if (p->window.edges.is)
-        con_edges_check(c, s, rows);
+        right = ir_if(ir, con_edges_check(c, s, rows));
     con_epilogue(c, s, row0, rows, col0, cols);
+    if (p->window.edges.is)
+        ir_end_if(ir, &right);
     if (!always)
         ir_end_if(ir, &f);
 }
@@ -344,7 +354,7 @@ static void begin_asks(Con *c, Lv row_panel, Lv col_panel, Place *at)
         at->ask[ASK_COLS] = con_stream_cols(c, next, k, at->kn, tile);
     }
     for (int i = 0; i < MAX_NEXT && p->ask[ASK_NEXT + i].n > 0; i++) {
-        ConAsker tile = {row_panel, col_panel, at->row_from,
+        ConAsker tile = {row_panel, col_panel, at->col_from,
                          tile_in_block(c, row_panel, col_panel, at), ir_add(ir, at->k0, at->kn)};
         at->ask[ASK_NEXT + i] = con_stream_next(c, i, &tile);
     }
@@ -468,7 +478,8 @@ static void k_block(Con *c, Range rows, Range cols, const Place *where)
         Lv last = con_row_of(c, ir_add(ir, rows.to, ir_int(ir, -1)), &count);
         count = ir_add(ir, LLVMBuildSub(ir->b, last, first, ""), count);
         at->base = con_window_base(c, first, count, at->k0, at->kn);
-        at->table = con_window_table(c, at->k0);
+        if (!p->window.edges.is)
+            at->table = con_window_table(c, at->k0);
     } else if (p->rows.sliced && p->n_k > 0) {
         con_pack_slices(c, &p->rows, rows.from, rows.to, at->k0, at->kn, scratch_at(c, p->a_at));
     } else if (!p->rows.in_place && p->ask[ASK_ROWS].n == 0 && p->n_k > 0) {

@@ -139,8 +139,10 @@ bool gen_is_zero_outside(const Kernel *k, Val v, const KBound *b)
 {
     const KInst *i = inst(k, v), *otherwise = inst(k, i->c);
     Conditions c = {.n = 0};
-    if (i->op == KI_LOAD)
-        return k->access.at[i->aux].otherwise == 0;
+    if (i->op == KI_LOAD) {
+        const KAccess *a = &k->access.at[i->aux];
+        return a->otherwise == 0 && b >= a->bound && b < a->bound + a->n_bounds;
+    }
     if (i->op != KI_SELECT || otherwise->op != KI_CONST || otherwise->imm.f != 0)
         return false;
     collect(k, i->a, &c);
