@@ -43,6 +43,7 @@ void walk_set(const Walk *w, Gen *g, Lv *digit);
 void walk_advance(const Walk *w, Ir *ir, Lv *digit, Lv by);
 /* All affine expressions of a section, one after the other: NULL at the end. */
 const KAff *con_affine(const Kernel *k, Val from, Val to, int index);
+const KBound *con_bound(const Kernel *k, Val from, Val to, int index); /* likewise, of its loads */
 int64_t con_coef(const KAff *x, Val v);
 bool con_of_dims(const Kernel *k, const KAff *x); /* its value is known where indices are set */
 

@@ -71,29 +71,23 @@ void con_find_inner(const ConPlan *p, Lanes *l)
     l->in_x = (Inner){0, l->x.n};
     l->in_y = (Inner){0, l->y.n};
     l->n_sure = 0;
-    for (Val v = l->many.from; v < l->many.to; v++) {
-        const KInst *i = &k->inst.at[v];
-        if (i->op != KI_LOAD)
-            continue;
-        const KAccess *a = &k->access.at[i->aux];
-        for (int b = 0; b < a->n_bounds; b++) {
-            const KBound *bound = &a->bound[b];
-            bool of_x = has(&bound->e, l->x.f) || has(&bound->e, l->x.d);
-            bool of_y = has(&bound->e, l->y.f) || has(&bound->e, l->y.d);
-            int others = bound->e.n;
-            for (int t = 0; t < bound->e.n; t++) {
-                Val of = bound->e.t[t].v;
-                others -= of == l->x.f || of == l->x.d || of == l->y.f || of == l->y.d;
-            }
-            if (!of_x && !of_y)
-                continue;
-            if ((of_x && of_y) || others > 0 || l->n_sure == MAX_SURE || l->split > 0) {
-                l->in_x.to = l->in_y.to = l->n_sure = 0;
-                return;
-            }
-            cut(bound, of_x ? &l->x : &l->y, of_x ? &l->in_x : &l->in_y);
-            l->sure[l->n_sure++] = bound;
+    const KBound *bound;
+    for (int b = 0; (bound = con_bound(k, l->many.from, l->many.to, b)) != NULL; b++) {
+        bool of_x = has(&bound->e, l->x.f) || has(&bound->e, l->x.d);
+        bool of_y = has(&bound->e, l->y.f) || has(&bound->e, l->y.d);
+        int others = bound->e.n;
+        for (int t = 0; t < bound->e.n; t++) {
+            Val of = bound->e.t[t].v;
+            others -= of == l->x.f || of == l->x.d || of == l->y.f || of == l->y.d;
         }
+        if (!of_x && !of_y)
+            continue;
+        if ((of_x && of_y) || others > 0 || l->n_sure == MAX_SURE || l->split > 0) {
+            l->in_x.to = l->in_y.to = l->n_sure = 0;
+            return;
+        }
+        cut(bound, of_x ? &l->x : &l->y, of_x ? &l->in_x : &l->in_y);
+        l->sure[l->n_sure++] = bound;
     }
 }
 

@@ -28,22 +28,14 @@ static bool fails(const KBound *b, int64_t x)
 /* Of one index of the window: the terms [from, to) of the other one that lie within bounds. */
 static Inner terms_within(const ConPlan *p, const Slide *w, int64_t f)
 {
-    const Kernel *k = p->k;
     Inner in = {0, w->n_d};
-    for (Val v = p->rows.from; v < p->rows.to; v++) {
-        const KInst *i = &k->inst.at[v];
-        if (i->op != KI_LOAD)
-            continue;
-        const KAccess *a = &k->access.at[i->aux];
-        for (int b = 0; b < a->n_bounds; b++) {
-            const KBound *bound = &a->bound[b];
-            int64_t d = con_coef(&bound->e, w->d);
-            int64_t at = bound->e.base + con_coef(&bound->e, w->f) * f;
-            while (d != 0 && in.from < in.to && fails(bound, at + d * in.from))
-                in.from++;
-            while (d != 0 && in.from < in.to && fails(bound, at + d * (in.to - 1)))
-                in.to--;
-        }
+    const KBound *b;
+    for (int i = 0; (b = con_bound(p->k, p->rows.from, p->rows.to, i)) != NULL; i++) {
+        int64_t d = con_coef(&b->e, w->d), at = b->e.base + con_coef(&b->e, w->f) * f;
+        while (d != 0 && in.from < in.to && fails(b, at + d * in.from))
+            in.from++;
+        while (d != 0 && in.from < in.to && fails(b, at + d * (in.to - 1)))
+            in.to--;
     }
     return in;
 }
@@ -51,19 +43,12 @@ static Inner terms_within(const ConPlan *p, const Slide *w, int64_t f)
 /* Every bound of the rows is of one of the two pairs, and outside of it rows are 0. */
 static bool bounds_are_plain(const ConPlan *p, const Slide *x, const Slide *y)
 {
-    const Kernel *k = p->k;
-    for (Val v = p->rows.from; v < p->rows.to; v++) {
-        const KInst *i = &k->inst.at[v];
-        if (i->op != KI_LOAD)
-            continue;
-        const KAccess *a = &k->access.at[i->aux];
-        for (int b = 0; b < a->n_bounds; b++) {
-            const KAff *e = &a->bound[b].e;
-            bool of_x = con_coef(e, x->f) != 0 && con_coef(e, x->d) != 0;
-            bool of_y = con_coef(e, y->f) != 0 && con_coef(e, y->d) != 0;
-            if (e->n != 2 || of_x == of_y || !gen_is_zero_outside(k, p->rows.value, &a->bound[b]))
-                return false;
-        }
+    const KBound *b;
+    for (int i = 0; (b = con_bound(p->k, p->rows.from, p->rows.to, i)) != NULL; i++) {
+        bool of_x = con_coef(&b->e, x->f) != 0 && con_coef(&b->e, x->d) != 0;
+        bool of_y = con_coef(&b->e, y->f) != 0 && con_coef(&b->e, y->d) != 0;
+        if (b->e.n != 2 || of_x == of_y || !gen_is_zero_outside(p->k, p->rows.value, b))
+            return false;
     }
     return true;
 }

@@ -35,6 +35,20 @@ const KAff *con_affine(const Kernel *k, Val from, Val to, int index)
     return NULL;
 }
 
+const KBound *con_bound(const Kernel *k, Val from, Val to, int index)
+{
+    for (Val v = from; v < to; v++) {
+        const KInst *i = &k->inst.at[v];
+        if (i->op != KI_LOAD)
+            continue;
+        const KAccess *a = &k->access.at[i->aux];
+        if (index < a->n_bounds)
+            return &a->bound[index];
+        index -= a->n_bounds;
+    }
+    return NULL;
+}
+
 /* Whether index `slow`, before a run of `run` with `lane`, continues it. */
 static bool continues(const Kernel *k, Val from, Val to, Val slow, Val lane, int64_t run)
 {
