@@ -311,6 +311,8 @@ void con_sum_in_place(Con *c, Side *s, Lv from, Lv to, Lv k0, Lv kn);
 Lv con_address(Con *c, Side *s, Lv r, Lv k);
 /* con_window.c, for a plan: cuts rows into panels of at most so many; false: no window. */
 bool con_window_rows(ConPlan *p, int most);
+/* ... in the plan: panels of `most` times `inner` rows at most, of segments of n times as many. */
+void con_window_cut(ConPlan *p, int64_t inner, int64_t n, int64_t most);
 /* ... blocks of k; false: they would be too short. */
 bool con_window_k(ConPlan *p);
 /* ... where rows are read, and what that costs; false: they are better packed. */
@@ -374,8 +376,6 @@ typedef struct ConAsker {
     Lv next;     /* where the next block of k begins */
 } ConAsker;
 ConStream con_stream_next(Con *c, int i, const ConAsker *t);
-/* ... panels of whole `inner` rows, cut from segments of n times as many: at most so many times. */
-void con_window_cut(ConPlan *p, int64_t inner, int64_t n, int64_t most);
 /* con_edges.c, for a plan: as con_window_rows(), whose blocks of k are whole images; for one k, the
  * mean of cycles of a tile of so many rows of each offset. */
 bool con_edges_rows(ConPlan *p, int most);
