@@ -64,6 +64,7 @@ static void build_init(Build *b, Ctx *cx, Clusters *c)
     b->lies = NEW_ARRAY(c->arena, uint8_t, n);
     b->most_read = NEW_ARRAY(c->arena, int64_t, n);
     b->expanded = NEW_ARRAY(c->arena, bool, n);
+    b->slid = NEW_ARRAY(c->arena, bool, n);
     b->guarded = NEW_ARRAY(c->arena, bool, n);
     b->assigned = NEW_ARRAY(c->arena, bool, n);
     b->forced = NEW_ARRAY(c->arena, bool, n);

@@ -20,6 +20,7 @@ typedef struct Build {
     uint8_t *wide;  /* operands of its size in memory that it is computed from: 0, 1, 2 or more */
     uint8_t *lies;  /* which way what it is computed from lies in memory: cluster_across.c */
     bool *expanded; /* read many times by one reader */
+    bool *slid;     /* contractions' windows slide over what is made of it element by element */
     int64_t *most_read; /* elements of the largest view of it */
     bool *guarded;      /* only guarded assignments depend on it */
     bool *assigned;     /* it is a new value of pinned storage */

@@ -66,6 +66,21 @@ static void expand(Build *b, Ref r, Ref a)
     b->most_read[a] = most > b->most_read[a] ? most : b->most_read[a];
 }
 
+/* An axis of the contraction's operand i is met by the sum of two indices. */
+static bool has_windows(const Graph *g, Ref r, int i)
+{
+    const Attr *map = attr(g, r, i == 0 ? CONTRACT_X : CONTRACT_Y);
+    const int64_t *extent = attr(g, r, CONTRACT_EXTENT)->ints;
+    for (int d = 0; d < map->n; d++) {
+        int moving = 0;
+        for (int t = 0; t < map->map[d].n; t++)
+            moving += extent[map->map[d].index[t]] > 1;
+        if (moving > 1)
+            return true;
+    }
+    return false;
+}
+
 void count_reads(Build *b)
 {
     const Graph *g = b->g;
@@ -85,6 +100,8 @@ void count_reads(Build *b)
             bool reshaped = op_of(g, r) == OP_reshape;
             b->contracts[a] += reshaped ? b->contracts[r] : op->kind == OP_CONTRACT;
             b->scanned[a] |= op->kind == OP_SCAN;
+            b->slid[a] |=
+                op->kind == OP_CONTRACT ? has_windows(g, r, i) : is_light(op->kind) && b->slid[r];
             b->uses[a]++;
             b->reduces[a] += op->kind == OP_REDUCE;
             if (type_of(g, r)->rank >= 0 && type_of(g, a)->rank >= 0 && through)
@@ -338,6 +355,13 @@ static bool takes_few(const Graph *g, Ref r)
            type_elems(type_of(g, from)) >= FEW_OF * type_elems(type_of(g, r));
 }
 
+/* Rows of a table that windows slide over: each element would be asked for by its index as often as
+ * windows meet it, one at a time. */
+static bool gathers_for_windows(const Build *b, Ref r)
+{
+    return op_of(b->g, r) == OP_gather && b->slid[r];
+}
+
 static void choose_node(Build *b, Ref r)
 {
     const Graph *g = b->g;
@@ -349,7 +373,8 @@ static void choose_node(Build *b, Ref r)
     if (walks_on(b, r) || is_narrowed(b, r))
         return;
     if (ref_is_source(g, r) || kind == OP_CONTRACT || kind == OP_OPAQUE || kind == OP_REDUCE ||
-        pick || b->forced[r] || joins_stacks(g, r) || takes_few(g, r) || narrows(b, r))
+        pick || b->forced[r] || joins_stacks(g, r) || takes_few(g, r) || narrows(b, r) ||
+        gathers_for_windows(b, r))
         store(b, r);
     if (!is_light(kind) || c->stored[r]) {
         store_operands(b, r);
