@@ -347,8 +347,9 @@ static inline void add_edges(Arena *arena, Kernels *s)
         {5, 29, 32, 7, 3, 1, 1, 1},  {40, 9, 32, 8, 3, 2, 1, 1},  {2, 13, 16, 16, 5, 1, 2, 1},
         {1, 28, 48, 20, 3, 1, 1, 1}, {2, 20, 32, 12, 3, 1, 2, 2}, {3, 33, 16, 9, 3, 2, 1, 1},
         {6, 6, 32, 10, 5, 1, 2, 1},  {2, 17, 16, 32, 3, 1, 1, 1}, {1, 3, 32, 4, 3, 1, 1, 1},
+        {2, 64, 32, 8, 3, 1, 1, 1},
     };
-    for (int i = 0; i < 12; i++)
+    for (int i = 0; i < 13; i++)
         for (int form = 0; form < 3; form++) {
             int64_t o = conv_out(&conv[i]), leaf = form == 1 ? (1 + i % 2) * o * o : 0;
             add_kernel(arena, s, make_conv_weight_as(arena, &conv[i], leaf, form == 2));

@@ -270,6 +270,12 @@ static bool leaves_out_edges(const ConPlan *p)
     return p->window.edges.is;
 }
 
+/* In place of five, of which one of two threads would have three. */
+static bool has_six_panels(const ConPlan *p)
+{
+    return p->window.more == 1 && p->row_panels == 6;
+}
+
 /* Also sums that terms which are left out would have changed, as those of images. */
 START_TEST(edges)
 {
@@ -277,6 +283,7 @@ START_TEST(edges)
     check_each(1, "native", add_edges, (Fill *const[]){fill_edges, fill_vanishing, NULL});
     expect_plans(24, "sapphirerapids", add_edges, leaves_out_edges);
     expect_plans(24, "x86-64-v3", add_edges, leaves_out_edges);
+    expect_plans(2, "sapphirerapids", add_edges, has_six_panels);
 }
 END_TEST
 

@@ -157,7 +157,8 @@ typedef struct Edges {
 typedef struct Window {
     bool is, staged;         /* staged: else in the operand itself */
     int64_t inner;           /* rows of all of the faster digits: panels are whole so many, ... */
-    int64_t segment, pieces; /* ... cut from segments of rows, in so many panels each */
+    int64_t segment, pieces; /* ... cut from segments of rows, in so many panels each, ... */
+    int more;                /* ... so many beyond the fewest that registers hold */
     int64_t free_step[K_MAX_DIMS], k_step[K_MAX_DIMS]; /* elements, by digit of the walks */
     int64_t table; /* k's that the table of distances has: a block of k lies within so many */
     Edges edges;

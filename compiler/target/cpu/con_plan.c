@@ -514,24 +514,61 @@ static bool make_direct(ConPlan *p)
     return true;
 }
 
-/* Rows that a window slides over are read one element at a time. */
-static void consider_window(ConPlan *best, ConPlan p, bool swap, int nv, bool edges)
+/* Threads share panels of columns, where those are packed; where not, what has more of them. If
+ * there are enough of both, pieces of rows that are stored line by line lie side by side, as those
+ * do that an update shares out: a lane then meets what it has written. */
+static bool splits_cols(const ConPlan *p)
 {
-    orient(&p, swap);
-    p.nv = nv;
-    cut_cols(&p);
-    int most = con_most_rows(p.mach, nv);
-    if (most < 1 || !(edges ? con_edges_rows(&p, most) : con_window_rows(&p, most)))
+    enum { FEW = 8, ENOUGH = 16 };
+    int64_t rows = p->row_panels, cols = p->col_panels;
+    if (p->cols_once || (cols < FEW && rows > cols))
+        return false;
+    if (!p->cols.in_place)
+        return true;
+    bool lines = rows >= ENOUGH && 2 * rows > cols && strided_output(p, &p->out_rows);
+    return cols >= rows && !lines;
+}
+
+/* Rows that a window slides over are read one element at a time. `more`: panels of each segment
+ * beyond the fewest. */
+static bool make_window(ConPlan *p, bool swap, int nv, bool edges, int more)
+{
+    orient(p, swap);
+    p->nv = nv;
+    p->window.more = more;
+    cut_cols(p);
+    int most = con_most_rows(p->mach, nv);
+    if (most < 1 || !(edges ? con_edges_rows(p, most) : con_window_rows(p, most)))
+        return false;
+    con_choose_pack(p, &p->cols, p->nr);
+    choose_in_place(p);
+    p->leaf = p->k->con.leaf > 0 && p->k->con.leaf < p->n_k ? p->k->con.leaf : p->n_k;
+    p->sums = p->leaf < p->n_k;
+    if (!con_window_k(p) || !con_window_source(p))
+        return false;
+    p->turned = strided_output(p, &p->out_cols);
+    cut_blocks(p);
+    p->cycles = plan_cycles(p);
+    return true;
+}
+
+/* By which two lanes take longer than for half of all units each: of three, one of them has two.
+ * Half of that counts, for programs that run on one lane or on many. */
+static double uneven_cycles(const ConPlan *p)
+{
+    int64_t units = p->n_batch * (splits_cols(p) ? p->col_panels : p->row_panels);
+    bool even = units % 2 == 0 || emit_chunks(p->cycles, units + 1) == 1;
+    return even ? 0 : p->cycles / (double)units / 4;
+}
+
+static void consider_window(ConPlan *best, const ConPlan *try, bool swap, int nv, bool edges)
+{
+    ConPlan p = *try, more = *try;
+    if (!make_window(&p, swap, nv, edges, 0))
         return;
-    con_choose_pack(&p, &p.cols, p.nr);
-    choose_in_place(&p);
-    p.leaf = p.k->con.leaf > 0 && p.k->con.leaf < p.n_k ? p.k->con.leaf : p.n_k;
-    p.sums = p.leaf < p.n_k;
-    if (!con_window_k(&p) || !con_window_source(&p))
-        return;
-    p.turned = strided_output(&p, &p.out_cols);
-    cut_blocks(&p);
-    p.cycles = plan_cycles(&p);
+    if (uneven_cycles(&p) > 0 && make_window(&more, swap, nv, edges, 1) &&
+        more.cycles + uneven_cycles(&more) < p.cycles + uneven_cycles(&p))
+        p = more;
     if (best->cycles < 0 || p.cycles < best->cycles)
         *best = p;
 }
@@ -629,21 +666,6 @@ static void lay_out(ConPlan *p)
     p->scratch = at;
 }
 
-/* Threads share panels of columns, where those are packed; where not, what has more of them. If
- * there are enough of both, pieces of rows that are stored line by line lie side by side, as those
- * do that an update shares out: a lane then meets what it has written. */
-static bool splits_cols(const ConPlan *p)
-{
-    enum { FEW = 8, ENOUGH = 16 };
-    int64_t rows = p->row_panels, cols = p->col_panels;
-    if (p->cols_once || (cols < FEW && rows > cols))
-        return false;
-    if (!p->cols.in_place)
-        return true;
-    bool lines = rows >= ENOUGH && 2 * rows > cols && strided_output(p, &p->out_rows);
-    return cols >= rows && !lines;
-}
-
 void con_plan(ConPlan *p, const Kernel *k, const Machine *m, Arena *arena)
 {
     ConPlan try = {.k = spread_batch(k, arena), .mach = m, .type = k->con.dtype, .cycles = -1};
@@ -666,7 +688,7 @@ void con_plan(ConPlan *p, const Kernel *k, const Machine *m, Arena *arena)
     for (int swap = 0; swap < 2 && !try.pairs; swap++)
         for (int v = 0; v < 7; v++)
             for (int edges = 0; edges < 2; edges++)
-                consider_window(p, try, swap == 1, vectors[v], edges == 1);
+                consider_window(p, &try, swap == 1, vectors[v], edges == 1);
     assert(p->cycles >= 0);
     bool lanes = con_lanes_plan(p, arena);
     if (con_images_plan(p, arena) || lanes)

@@ -29,7 +29,8 @@ void con_window_cut(ConPlan *p, int64_t inner, int64_t n, int64_t most)
     Window *w = &p->window;
     w->is = true;
     w->inner = inner;
-    w->pieces = (n + most - 1) / most;
+    w->pieces = (n + most - 1) / most + w->more;
+    w->pieces = w->pieces > n ? n : w->pieces;
     w->segment = inner * n;
     p->height = n / w->pieces;
     p->taller = n % w->pieces;
