@@ -279,6 +279,40 @@ START_TEST(running_sums_row_by_row)
 }
 END_TEST
 
+/* A row's last vector is stored in pieces; its lanes are no mask, which would hold up the next
+ * row's loads. */
+static bool stores_by_mask(const char *cpu, int64_t places)
+{
+    Ctx cx;
+    KernelFn fn[1];
+    ObjectFile object = {0};
+    TargetOptions o = {.cpu = cpu, .triple = "x86_64-linux-gnu", .want_asm = true};
+    ctx_init(&cx);
+    Kernel *k = softmax(&arena, F32, 100, places);
+    ck_assert(cpu_emit_kernels(&cx, &o, &k, 1, &cx.perm, fn, &object));
+    bool is = false;
+    for (const char *at = object.assembly; *at != '\0' && !is;) {
+        size_t n = strcspn(at, "\n");
+        const char *i = instruction(at, n), *to = strstr(i, "), %");
+        bool masked = strstr(i, ") {%k") != NULL || strncmp(i, "vmaskmov", 8) == 0;
+        is = masked && to == NULL;
+        at += n + (at[n] == '\n');
+    }
+    ctx_free(&cx);
+    arena_free(&arena);
+    return is;
+}
+
+START_TEST(rows_are_stored_without_masks)
+{
+    static const int64_t places[] = {10, 24, 31, 40, 197};
+    for (int i = 0; i < 5; i++) {
+        ck_assert(!stores_by_mask("x86-64-v3", places[i]));
+        ck_assert(!stores_by_mask("x86-64-v4", places[i]));
+    }
+}
+END_TEST
+
 /* Channels that have several results each, or whose weights have, lie along the lanes as those of
  * one do. */
 START_TEST(few_results_of_channels)
@@ -389,6 +423,7 @@ Suite *suite_cpu_asm(void)
     tcase_add_test(t, no_spill_no_division);
     tcase_add_test(t, tiles_of_loops);
     tcase_add_test(t, running_sums_row_by_row);
+    tcase_add_test(t, rows_are_stored_without_masks);
     tcase_add_test(t, few_results_of_channels);
     tcase_add_test(t, no_window_is_too_far);
     tcase_add_test(t, gathered_vectors_are_not_unrolled);
