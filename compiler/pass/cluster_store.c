@@ -66,16 +66,16 @@ static void expand(Build *b, Ref r, Ref a)
     b->most_read[a] = most > b->most_read[a] ? most : b->most_read[a];
 }
 
-/* An axis of the contraction's operand i is met by the sum of two indices. */
+/* Places of an axis of the contraction's operand i are met more than once: by windows. */
 static bool has_windows(const Graph *g, Ref r, int i)
 {
     const Attr *map = attr(g, r, i == 0 ? CONTRACT_X : CONTRACT_Y);
     const int64_t *extent = attr(g, r, CONTRACT_EXTENT)->ints;
     for (int d = 0; d < map->n; d++) {
-        int moving = 0;
+        int64_t met = 1;
         for (int t = 0; t < map->map[d].n; t++)
-            moving += extent[map->map[d].index[t]] > 1;
-        if (moving > 1)
+            met *= extent[map->map[d].index[t]];
+        if (met > dim(g, arg(g, r, i), d))
             return true;
     }
     return false;
