@@ -265,6 +265,32 @@ START_TEST(windows)
 }
 END_TEST
 
+/* A phase of a strided convolution's data gradient: weights 3 i + 2 n apart, of which no two meet,
+ * and windows over places, which do. */
+START_TEST(weights_that_do_not_meet)
+{
+#if defined(__x86_64__)
+    static const char phase[] =
+        "contract c {\n  b0: in f32[1179648]\n  b1: in f32[100352]\n  b2: out f32[50176]\n"
+        "  dim m i < 256\n  dim n j < 4\n  dim n k < 7\n  dim n l < 7\n"
+        "  dim k m < 512\n  dim k n < 2\n"
+        "  a {\n    %7: f32 = load b0[9*i + 2304*m + 6*n + 1]\n    give %7\n  }\n"
+        "  b {\n    %8: f32 = load b1[25088*j + 7*k + l + 49*m - 7*n + 7]"
+        " if 0 <= k - n + 1 < 7 else 0\n    give %8\n  }\n"
+        "  epilogue {\n    %9: f32 = sum\n    store b2[49*i + 12544*j + 7*k + l], %9\n  }\n}\n";
+    Ctx cx;
+    ctx_init(&cx);
+    Kernel *k = kernel_read(&cx, &cx.perm, source_add(&cx, "test", phase, strlen(phase), false));
+    ck_assert_ptr_nonnull(k);
+    TargetOptions o = {.cpu = "x86-64-v3"};
+    ConPlan p;
+    con_plan(&p, k, machine_find(&cx, &o, &cx.perm), &cx.perm);
+    ck_assert(!p.window.is || p.n_rows == 4 * 7 * 7);
+    ctx_free(&cx);
+#endif
+}
+END_TEST
+
 static bool leaves_out_edges(const ConPlan *p)
 {
     return p->window.edges.is;
@@ -400,6 +426,7 @@ Suite *suite_cpu_contract(void)
     tcase_add_test(t, lines);
     tcase_add_test(t, direct);
     tcase_add_test(t, windows);
+    tcase_add_test(t, weights_that_do_not_meet);
     tcase_add_test(t, edges);
     tcase_add_test(t, interleaved);
     tcase_add_test(t, narrow);

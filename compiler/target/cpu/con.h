@@ -310,9 +310,11 @@ void con_pack(Con *c, Side *s, int width, Lv r0, Lv count, Lv k0, Lv kn, Lv dst)
 void con_sum_in_place(Con *c, Side *s, Lv from, Lv to, Lv k0, Lv kn);
 /* Address of element (r, k) of a plain side. */
 Lv con_address(Con *c, Side *s, Lv r, Lv k);
-/* con_window.c, for a plan: cuts rows into panels of at most so many; false: no window. */
+/* con_window.c, for a plan: cuts rows into panels of at most so many, the fewest and window.more;
+ * false: no window. */
 bool con_window_rows(ConPlan *p, int most);
-/* ... in the plan: panels of `most` times `inner` rows at most, of segments of n times as many. */
+/* ... in the plan: panels of `most` times `inner` rows at most, of segments of n times as many; as
+ * many panels of each as there are such rows at most. */
 void con_window_cut(ConPlan *p, int64_t inner, int64_t n, int64_t most);
 /* ... blocks of k; false: they would be too short. */
 bool con_window_k(ConPlan *p);

@@ -552,8 +552,9 @@ static bool make_window(ConPlan *p, bool swap, int nv, bool edges, int more)
     return true;
 }
 
-/* By which two lanes take longer than for half of all units each: of three, one of them has two.
- * Half of that counts, for programs that run on one lane or on many. */
+/* Cycles of the longer of two lanes beyond half of all units, where one more of them would be worth
+ * sharing out: of three, one lane has two. Half of that counts, for programs that run on one lane
+ * or on many. */
 static double uneven_cycles(const ConPlan *p)
 {
     int64_t units = p->n_batch * (splits_cols(p) ? p->col_panels : p->row_panels);
@@ -561,15 +562,19 @@ static double uneven_cycles(const ConPlan *p)
     return even ? 0 : p->cycles / (double)units / 4;
 }
 
+static bool beats(const ConPlan *p, const ConPlan *other)
+{
+    return p->cycles + uneven_cycles(p) < other->cycles + uneven_cycles(other);
+}
+
 static void consider_window(ConPlan *best, const ConPlan *try, bool swap, int nv, bool edges)
 {
-    ConPlan p = *try, more = *try;
+    ConPlan p = *try, finer = *try;
     if (!make_window(&p, swap, nv, edges, 0))
         return;
-    if (uneven_cycles(&p) > 0 && make_window(&more, swap, nv, edges, 1) &&
-        more.cycles + uneven_cycles(&more) < p.cycles + uneven_cycles(&p))
-        p = more;
-    if (best->cycles < 0 || p.cycles < best->cycles)
+    if (uneven_cycles(&p) > 0 && make_window(&finer, swap, nv, edges, 1) && beats(&finer, &p))
+        p = finer;
+    if (best->cycles < 0 || (best->window.is ? beats(&p, best) : p.cycles < best->cycles))
         *best = p;
 }
 

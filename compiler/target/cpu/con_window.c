@@ -46,7 +46,8 @@ bool con_window_rows(ConPlan *p, int most)
     if (p->k->limit.is || p->n_k == 0 || !con_find_slide(p->k, &p->rows, 1, &x))
         return false;
     int64_t t = llabs(x.t);
-    if (x.s >= x.n_d || t >= x.n_f) /* no place is met twice: better packed in a row */
+    /* No place is met twice, as s and t have no common divisor: better packed in a row. */
+    if (x.s >= x.n_d || t >= x.n_f)
         return false;
     most = most > MOST_ROWS ? MOST_ROWS : most;
     int cut = f->n - 1;

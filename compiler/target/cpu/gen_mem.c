@@ -442,8 +442,7 @@ static void store_at(Gen *g, Lv x, Lv p, int bytes, Lv mask)
     ir_intrinsic(g->ir, "llvm.masked.store", types, 2, arg, 4);
 }
 
-/* The lanes that a mask has, where those are the first of them and their number is known; 0: else.
- */
+/* How many lanes a mask has, if they are the first ones and that is a constant; else 0. */
 static int first_lanes(const Gen *g, Lv mask)
 {
     bool first = mask != NULL && mask == g->mask && g->from == NULL && LLVMIsAConstantInt(g->live);
@@ -472,6 +471,7 @@ static void store_run(Gen *g, const KAccess *a, DType t, Lv x, Lv mask)
     Lv p = address(g, a, element(g, a, gen_affine(g, &a->at), 0));
     int bytes = dtype_bytes(t), first = first_lanes(g, mask);
     x = gen_to_mem(g, t, x);
+    /* Smaller elements keep the mask: of bytes the pieces, which are more, took longer. */
     if (first > 0 && first < g->width && bytes >= 4)
         store_first(g, x, p, bytes, first);
     else
