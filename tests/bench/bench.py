@@ -38,11 +38,12 @@ ROWS = ["mlp-784-500-10", "mlp-784-256-10", "lenet", "resnet8", "conv-fashion", 
         "mobilenetv2-b8-all", "mobilenetv2-b8-sparse", "rnn-1000", "attention-b4-t1024",
         "attention-b1-t4096"]
 # Nets of other kinds, and what is no product: no goal is of them.
-MORE = ["vgg", "densenet", "generator", "columns", "running"]
+MORE = ["vgg", "densenet", "generator", "columns", "running", "textcnn", "gpt-short"]
 # Timed steps where one takes long; else 200.
 STEPS = {"gpt2-124m-b4-t64": 6, "gpt2-124m-b4-t256": 4, "attention-b4-t1024": 8,
          "attention-b1-t4096": 4, "resnet8": 30, "conv-fashion": 30, "gpt-tiny": 30, "rnn-1000": 30,
-         "vgg": 15, "densenet": 8, "generator": 30, "columns": 30, "running": 30}
+         "vgg": 15, "densenet": 8, "generator": 30, "columns": 30, "running": 30,
+         "textcnn": 60}
 LONG = [r for r in ROWS if r.startswith(("gpt2", "attention"))]
 PICTURES = ("lenet", "resnet8", "conv-fashion", "mobilenetv2", "vgg", "densenet", "generator")  # rows that channels-last changes
 # How far ahead of the best peer a row is to be, with one thread and with two.

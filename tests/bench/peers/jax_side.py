@@ -40,6 +40,14 @@ class Ops:
                                dimension_numbers=("NHWC", "HWIO", "NHWC"))
         return y + p[name + ".bias"]
 
+    join = staticmethod(lambda xs: jnp.concatenate(xs, -1))
+
+    @staticmethod
+    def most(p, name, x):
+        y = lax.conv_general_dilated(x, p[name + ".weight"], (1,), "VALID",
+                                     dimension_numbers=("NWC", "WIO", "NWC"))
+        return jax.nn.relu(y + p[name + ".bias"]).max(1)
+
     @staticmethod
     def avg_pool(x):
         return lax.reduce_window(x, 0.0, lax.add, (1, 2, 2, 1), (1, 2, 2, 1), "VALID") / 4
@@ -110,6 +118,8 @@ def turn(value, kind):
         value = value.T
     elif kind == "conv":
         value = value.transpose(2, 3, 1, 0)
+    elif kind == "conv1":
+        value = value.transpose(2, 1, 0)
     elif kind == "heads":                   # B,H,T,D to B,T,H,D
         value = value.transpose(0, 2, 1, 3)
     elif isinstance(kind, tuple):           # a linear after a flattened C,H,W picture

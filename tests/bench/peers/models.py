@@ -182,6 +182,23 @@ def generator(batch=32, latent=64):
     return Model(params, draw, loss, adamw(2e-4, (0.5, 0.999)), inputs=("noise", "want"))
 
 
+def textcnn(batch=32, places=64, vocab=5000, width=128, found=100):
+    """Kim (2014)."""
+    kernels = (3, 4, 5)
+
+    def loss(o, p, words, label):
+        x = p["embed.weight"][words]
+        return o.cross_entropy(o.linear(p, "fc", o.join([o.most(p, f"by{k}", x) for k in kernels])), label), {}
+    params = [("embed.weight", (vocab, width), 1.0, "")] + linear("fc", found * len(kernels), 10)
+    for k in kernels:
+        params += [(f"by{k}.weight", (found, width, k), math.sqrt(2 / (width * k)), "conv1"),
+                   (f"by{k}.bias", (found,), "zeros", "")]
+
+    def draw(rng):
+        return rng.integers(0, vocab, (batch, places)), rng.integers(0, 10, batch)
+    return Model(params, draw, loss, sgd(0.1), inputs=("words", "label"))
+
+
 def matrix(loss, n=2048):
     """A matrix of inputs, and one of parameters."""
     return Model([("g", (n, n), 0.1, "")], lambda rng: (rng.standard_normal((n, n), np.float32),), loss,
@@ -233,6 +250,7 @@ def gpt(batch, ctx, layers, heads, width, vocab, positions, rule, checkpoint=Fal
 
 
 gpt_tiny = partial(gpt, 8, 128, 4, 4, 128, 256, 128, adamw(1e-3, (0.9, 0.95), 0.1, clip=1.0))
+gpt_short = partial(gpt, 64, 24, 2, 4, 32, 96, 24, adamw(1e-3, (0.9, 0.95), 0.1))
 gpt2 = partial(gpt, layers=12, heads=12, width=768, vocab=50257, positions=1024,
                rule=adamw(1e-4, (0.9, 0.999), 0.1))
 
@@ -318,6 +336,8 @@ MODELS = {
     "generator": generator,
     "columns": columns,
     "running": running,
+    "textcnn": textcnn,
+    "gpt-short": gpt_short,
 }
 
 # Timed steps where one takes seconds.

@@ -30,6 +30,14 @@ class Ops:
         """To pictures twice as large, by kernels of 4 x 4."""
         return F.conv_transpose2d(x, p[name + ".weight"], p[name + ".bias"], 2, 1)
 
+    join = staticmethod(lambda xs: torch.cat(xs, -1))
+
+    @staticmethod
+    def most(p, name, x):
+        """The most that windows over the places of x[B, T, C] find: [B, out]."""
+        y = F.conv1d(x.transpose(1, 2), p[name + ".weight"], p[name + ".bias"])
+        return F.relu(y).amax(2)
+
     @staticmethod
     def max_pool(x):
         return F.max_pool2d(x, 2)
