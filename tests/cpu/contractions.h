@@ -349,9 +349,9 @@ static inline void add_edges(Arena *arena, Kernels *s)
         {6, 6, 32, 10, 5, 1, 2, 1},  {2, 17, 16, 32, 3, 1, 1, 1}, {1, 3, 32, 4, 3, 1, 1, 1},
         {2, 64, 32, 8, 3, 1, 1, 1},
     };
-    for (int i = 0; i < 13; i++)
+    for (size_t i = 0; i < sizeof conv / sizeof *conv; i++)
         for (int form = 0; form < 3; form++) {
-            int64_t o = conv_out(&conv[i]), leaf = form == 1 ? (1 + i % 2) * o * o : 0;
+            int64_t o = conv_out(&conv[i]), leaf = form == 1 ? (1 + (int64_t)i % 2) * o * o : 0;
             add_kernel(arena, s, make_conv_weight_as(arena, &conv[i], leaf, form == 2));
         }
     /* Rows that are places of images, whose terms are windows of channels. */

@@ -279,8 +279,7 @@ START_TEST(running_sums_row_by_row)
 }
 END_TEST
 
-/* A row's last vector is stored in pieces; its lanes are no mask, which would hold up the next
- * row's loads. */
+/* Some store of a softmax over so many places leaves lanes out by a mask. */
 static bool stores_by_mask(const char *cpu, int64_t places)
 {
     Ctx cx;
@@ -303,6 +302,7 @@ static bool stores_by_mask(const char *cpu, int64_t places)
     return is;
 }
 
+/* Those would hold up the next row's loads: a row's last vector is stored in pieces. */
 START_TEST(rows_are_stored_without_masks)
 {
     static const int64_t places[] = {10, 24, 31, 40, 197};
