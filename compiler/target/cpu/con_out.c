@@ -115,7 +115,6 @@ static void emit_two(Con *c, const Out *o, Lv i, Lv col)
 static void emit_lines(Con *c, const Out *o, Lv col)
 {
     Ir *ir = c->ir;
-    const ConPlan *p = c->p;
     if (!interleaves(c)) {
         IrLoop l = ir_loop(ir, ir_int(ir, 0), o->rows, 1, false);
         emit_line(c, o, l.i, col);
@@ -124,8 +123,7 @@ static void emit_lines(Con *c, const Out *o, Lv col)
     }
     Lv odd = LLVMBuildAnd(ir->b, o->rows, ir_int(ir, 1), "");
     Lv even = LLVMBuildSub(ir->b, o->rows, odd, "");
-    bool some = !p->turned && !p->window.is && p->row_reach == K_ALL && p->height >= 2;
-    IrLoop l = ir_loop(ir, ir_int(ir, 0), even, 2, !some);
+    IrLoop l = ir_loop(ir, ir_int(ir, 0), even, 2, true); /* a last tile may have one line */
     emit_two(c, o, l.i, col);
     ir_loop_end(ir, &l);
     IrIf alone = ir_if(ir, LLVMBuildICmp(ir->b, LLVMIntNE, odd, ir_int(ir, 0), ""));
