@@ -11,6 +11,7 @@
 #   KILLS                         20           200   kills of a training run
 #   RANDOM_MODELS                250         5,000   random models
 #   WORK_MODELS                  400        20,000   models whose kernels' operations are counted
+#   NETS                          24         2,000   nets, for several processors
 #   JAX_MODELS                    20           300   judged by JAX
 #   MUTATIONS                    500         5,000   edits of the examples
 #   BOUND_GRAPHS                  12           500   graphs whose bounds HiGHS judges
@@ -38,13 +39,14 @@ FUZZ_RUNS=$(share "${FUZZ_RUNS:-1000000}")
 KILLS=$(share "${KILLS:-200}")
 RANDOM_MODELS=$(share "${RANDOM_MODELS:-5000}")
 WORK_MODELS=$(share "${WORK_MODELS:-20000}")
+NETS=$(share "${NETS:-2000}")
 JAX_MODELS=$(share "${JAX_MODELS:-300}")
 MUTATIONS=$(share "${MUTATIONS:-5000}")
 BOUND_GRAPHS=$(share "${BOUND_GRAPHS:-500}")
 PLANNED_PROBLEMS=$(share "${PLANNED_PROBLEMS:-17000}")
 SEED=$((${SEED:-1} + 1000 * (i - 1)))
 GRADC_FULL=1 STAGE_MINUTES=${STAGE_MINUTES:-600}
-export FUZZ_RUNS KILLS RANDOM_MODELS WORK_MODELS JAX_MODELS MUTATIONS BOUND_GRAPHS PLANNED_PROBLEMS
+export FUZZ_RUNS KILLS RANDOM_MODELS WORK_MODELS NETS JAX_MODELS MUTATIONS BOUND_GRAPHS PLANNED_PROBLEMS
 export SEED GRADC_FULL STAGE_MINUTES
 
 mkdir -p build
@@ -53,7 +55,7 @@ out=build/full-$i-of-$n.txt
     echo "tests/full.sh, shard $shard, seed $SEED, $(date -u +%Y-%m-%d), $(git rev-parse --short HEAD 2>/dev/null)"
     sed -n 's/^model name[^:]*: */CPU: /p' /proc/cpuinfo | head -n 1
     echo "FUZZ_RUNS=$FUZZ_RUNS KILLS=$KILLS RANDOM_MODELS=$RANDOM_MODELS WORK_MODELS=$WORK_MODELS" \
-        "JAX_MODELS=$JAX_MODELS MUTATIONS=$MUTATIONS BOUND_GRAPHS=$BOUND_GRAPHS" \
+        "NETS=$NETS JAX_MODELS=$JAX_MODELS MUTATIONS=$MUTATIONS BOUND_GRAPHS=$BOUND_GRAPHS" \
         "PLANNED_PROBLEMS=$PLANNED_PROBLEMS"
     sh tests/run.sh "$@"
 } 2>&1 | tee "$out"

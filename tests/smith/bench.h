@@ -20,9 +20,11 @@ typedef struct Bench {
     bool has_slices;    /* of the graph without chunks */
     const void **in;    /* by input */
     gradc_block *in_block, *out_block;
-    void *handle;  /* of the last run */
-    int32_t lanes; /* of it */
-    int status;    /* of the object's last call */
+    void *handle;    /* of the last run */
+    int32_t lanes;   /* of it */
+    bool as_built;   /* with the options of `gradc build`, not with drawn ones, ... */
+    const char *cpu; /* ... for this processor; NULL: native */
+    int status;      /* of the object's last call */
     Verdict *v;
 } Bench;
 
@@ -43,6 +45,21 @@ int64_t chunk_from(uint64_t seed);
 
 /* check.c: compiles and loads the model, draws its inputs; false after noting a fault. */
 bool bench_open(Bench *b, const char *text, bool loud);
+/* ... the same inputs, another object. */
+bool bench_open_again(Bench *b, const char *text, BudgetAsked budget);
+/* A block between guard pages and a handle in it, for so many lanes; gives the status of init. */
+int bench_start(Bench *b, int32_t lanes, char **block, void **handle);
+/* What lies before the block is as it was; false after noting a fault. */
+bool bench_edge(Bench *b, const char *block);
+typedef int RunEntry(void *g, const gradc_block *in, gradc_block *out);
+/* Results that an entry does not compute may not be asked for. */
+gradc_block *bench_wanted(Bench *b, const Entry *e);
+/* The number of an entry's result in the model's table. */
+int bench_output(const Bench *b, const Result *r);
+/* Element i as a number; integers give 0, for they are shown by their place. */
+double element_of(DType t, const void *x, int64_t i);
+/* The first element whose bits differ; which NaN it is, is no part of a kernel's meaning. */
+int64_t first_difference(DType t, const void *x, const void *y, int64_t n);
 
 /* derive.c: the text with f64 in place of halves, and of f32 too where `all`; in `a`. */
 const char *twin_text(Arena *a, const char *text, bool all);

@@ -14,9 +14,9 @@
 
 const char *fault_name(Fault f)
 {
-    static const char *const name[] = {"none",   "compile", "plan",    "init",     "grad",
-                                       "eval",   "step",    "status",  "atomic",   "guard",
-                                       "finite", "defined", "forward", "quotient", "crash"};
+    static const char *const name[] = {
+        "none",   "compile", "plan",   "init",    "grad",    "eval",     "step",   "status",
+        "atomic", "guard",   "finite", "defined", "forward", "quotient", "target", "crash"};
     return name[f];
 }
 
@@ -47,6 +47,8 @@ void *guarded(int64_t bytes, int64_t align, int fill)
     size_t slack = (whole - (size_t)bytes) / (size_t)align * (size_t)align;
     return at + page + slack;
 }
+
+enum { BLOCK_FILL = 0x77 };
 
 /* What lies between the page before and the block is as it was. */
 static bool edge_intact(const char *block, int fill)
@@ -166,8 +168,7 @@ static void shuffled_for(void *context, int64_t count, gradc_body body, void *ar
 
 /* ---- comparing -------------------------------------------------------------------- */
 
-/* Element i as a number; integers give 0, for they are shown by their place. */
-static double element_of(DType t, const void *x, int64_t i)
+double element_of(DType t, const void *x, int64_t i)
 {
     switch (t) {
     case F32:
@@ -183,8 +184,7 @@ static double element_of(DType t, const void *x, int64_t i)
     }
 }
 
-/* The first element whose bits differ; which NaN it is, is no part of a kernel's meaning. */
-static int64_t first_difference(DType t, const void *x, const void *y, int64_t n)
+int64_t first_difference(DType t, const void *x, const void *y, int64_t n)
 {
     size_t each = (size_t)dtype_bytes(t);
     const char *p = x, *q = y;
@@ -232,8 +232,7 @@ static bool same_tensors(Bench *b, Fault f, const char *entry, void *g, bool gra
     return true;
 }
 
-/* The number of an entry's result in the model's table. */
-static int output_of(const Bench *b, const Result *r)
+int bench_output(const Bench *b, const Result *r)
 {
     for (int i = 0; i < b->m->n_outputs; i++)
         if (strcmp(b->m->outputs[i].name, r->name) == 0)
@@ -247,26 +246,23 @@ static bool same_results(Bench *b, Fault f, const Entry *e)
     for (int i = 0; i < e->n_results; i++) {
         const Result *r = &e->result[i];
         if (r->wanted && !same(b, f, e->name, r->name, &b->p->buffer.at[r->buffer],
-                               b->out_block->data[output_of(b, r)]))
+                               b->out_block->data[bench_output(b, r)]))
             return false;
     }
     return true;
 }
 
-/* Results that an entry does not compute may not be asked for. */
-static gradc_block *wanted_results(Bench *b, const Entry *e)
+gradc_block *bench_wanted(Bench *b, const Entry *e)
 {
     gradc_block *out = new_block(&b->arena, b->m->n_outputs);
     for (int i = 0; i < e->n_results; i++) {
-        int at = output_of(b, &e->result[i]);
+        int at = bench_output(b, &e->result[i]);
         out->data[at] = e->result[i].wanted ? b->out_block->data[at] : NULL;
     }
     return out;
 }
 
 /* ---- running ---------------------------------------------------------------------- */
-
-typedef int RunEntry(void *g, const gradc_block *in, gradc_block *out);
 
 static bool run_entry(Bench *b, Fault f, void *g, const char *name, RunEntry *call, int64_t rows)
 {
@@ -276,7 +272,7 @@ static bool run_entry(Bench *b, Fault f, void *g, const char *name, RunEntry *ca
     b->in_block->rows = rows;
     for (int i = 0; i < b->m->n_outputs; i++) /* nothing of the run before may be taken for new */
         memset(b->out_block->data[i], 0x5a, (size_t)b->m->outputs[i].bytes);
-    int got = call(g, b->in_block, wanted_results(b, e));
+    int got = call(g, b->in_block, bench_wanted(b, e));
     int want = judge_run(b->judge, name, b->in, rows);
     b->status = got;
     if (got != want && !(got == GRADC_NONFINITE && want == GRADC_OK))
@@ -295,7 +291,7 @@ static bool first_loss_is_finite(Bench *b)
         const Buffer *x = &b->p->buffer.at[e->result[i].buffer];
         if (strcmp(e->result[i].name, "loss") != 0 || x->dtype != F32)
             continue;
-        float loss = *(float *)b->out_block->data[output_of(b, &e->result[i])];
+        float loss = *(float *)b->out_block->data[bench_output(b, &e->result[i])];
         if (!isfinite(loss))
             return fault(b->v, FAULT_FINITE, "the loss is %g", (double)loss);
     }
@@ -366,7 +362,7 @@ static void seed_judge(Bench *b)
         *(uint64_t *)judge_data(b->judge, b->p->seed) = b->seed;
 }
 
-static bool run_lanes(Bench *b, int32_t lanes, int64_t rows)
+int bench_start(Bench *b, int32_t lanes, char **block, void **handle)
 {
     b->lanes = lanes;
     Lanes *l = NEW(&b->arena, Lanes); /* the handle is used after this function, too */
@@ -376,17 +372,26 @@ static bool run_lanes(Bench *b, int32_t lanes, int64_t rows)
     o.parallel_for = lanes > 1 ? shuffled_for : NULL;
     o.context = l;
     o.offload = late_store(b->m->offload_bytes, &b->arena);
-    void *g;
-    char *block = guarded(b->m->arena_bytes, b->m->arena_align, 0x77);
-    int st = b->m->init(block, (size_t)b->m->arena_bytes, &o, &g);
-    b->handle = g;
+    *block = guarded(b->m->arena_bytes, b->m->arena_align, BLOCK_FILL);
+    return b->m->init(*block, (size_t)b->m->arena_bytes, &o, handle);
+}
+
+bool bench_edge(Bench *b, const char *block)
+{
+    return edge_intact(block, BLOCK_FILL) || fault(b->v, FAULT_GUARD, "bytes before the block");
+}
+
+static bool run_lanes(Bench *b, int32_t lanes, int64_t rows)
+{
+    char *block;
+    int st = bench_start(b, lanes, &block, &b->handle);
     seed_judge(b);
     int want = judge_run(b->judge, "init", NULL, 0);
     if (st != want)
         return fault(b->v, FAULT_STATUS, "init returns %d (%s), the judge %d", st,
                      b->m->error(block), want);
-    return same_tensors(b, FAULT_INIT, "init", g, false) && run_all(b, g, rows) &&
-           (edge_intact(block, 0x77) || fault(b->v, FAULT_GUARD, "bytes before the block"));
+    return same_tensors(b, FAULT_INIT, "init", b->handle, false) && run_all(b, b->handle, rows) &&
+           bench_edge(b, block);
 }
 
 static void run_object(Bench *b)
@@ -450,6 +455,30 @@ static bool has_bf16_dots(void)
 #endif
 }
 
+static TargetOptions target_as_built(const Bench *b)
+{
+    return (TargetOptions){.target = "cpu",
+                           .cpu = b->cpu,
+                           .threads_max = 8,
+                           .no_lines = true,
+                           .cache = getenv("GRADC_CACHE")};
+}
+
+static TargetOptions drawn_target(const Bench *b, const char *text)
+{
+    TargetOptions o = target_as_built(b);
+    if (has_bf16_dots() && strstr(text, "precision bf16") != NULL && strlen(text) % 4 != 0)
+        o.cpu = "znver4"; /* another class of numerics, on any host that has them */
+    o.flush = flushes(b->seed);
+    static const int32_t width[] = {0, 1, 3, 0}; /* the last one: as wide as tiles are here */
+    o.panels_from = b->seed % 4 != 0;
+    o.panel_width = width[b->seed % 4];
+    o.set_bytes = b->seed % 4 == 0 ? 4 : 0; /* half of those with row chunks */
+    o.tells_from = b->seed % 4 != 3;
+    o.chains_from = b->seed % 4 != 2;
+    return o;
+}
+
 static bool compiled(Bench *b, const char *text, BudgetAsked budget, Form form, bool loud)
 {
     int32_t source = source_add(&b->cx, "smith.model", text, strlen(text), false);
@@ -458,17 +487,9 @@ static bool compiled(Bench *b, const char *text, BudgetAsked budget, Form form, 
     o.chunk_from = b->chunk_from;
     o.prove = true;
     o.offload = b->offload;
-    o.target = (TargetOptions){.target = "cpu", .threads_max = 8, .no_lines = true};
-    if (has_bf16_dots() && strstr(text, "precision bf16") != NULL && strlen(text) % 4 != 0)
-        o.target.cpu = "znver4"; /* another class of numerics, on any host that has them */
-    o.target.cache = getenv("GRADC_CACHE");
-    o.target.flush = flushes(b->seed);
-    static const int32_t width[] = {0, 1, 3, 0}; /* the last one: as wide as tiles are here */
-    o.target.panels_from = b->seed % 4 != 0;
-    o.target.panel_width = width[b->seed % 4];
-    o.target.set_bytes = b->seed % 4 == 0 ? 4 : 0; /* half of those with row chunks */
-    o.target.tells_from = b->seed % 4 != 3;
-    o.target.chains_from = b->seed % 4 != 2;
+    o.target = b->as_built ? target_as_built(b) : drawn_target(b, text);
+    if (b->as_built)
+        o.chunk_from = CHUNK_DEFAULT;
     bool ok = compile(&b->cx, source, &o, &b->out) && b->cx.n_errors == 0;
     if (ok)
         b->loaded = cpu_load(&b->cx, &b->out.object, b->out.program->name);
@@ -520,13 +541,21 @@ static int32_t runs_again(const Bench *b)
     return n;
 }
 
-static bool open_again(Bench *b, const char *text, BudgetAsked budget, Form form)
+static bool open_form(Bench *b, const char *text, BudgetAsked budget, Form form)
 {
     b->out = (Output){.arena = &b->arena};
     b->loaded = NULL;
     ctx_init(&b->cx);
     b->cx.verify = true;
     return compiled(b, text, budget, form, false);
+}
+
+bool bench_open_again(Bench *b, const char *text, BudgetAsked budget)
+{
+    if (!open_form(b, text, budget, (Form){0}))
+        return false;
+    b->m = loaded_model(b->loaded);
+    return true;
 }
 
 /* The object of a budget, by drawing or the least, against the judge of the program without. */
@@ -539,9 +568,9 @@ static bool run_within(Bench *without, const char *text)
     Verdict refused = {.fault = FAULT_NONE};
     b->offload = random_below(&rng, 2) > 0;
     b->v = &refused;
-    if (random_below(&rng, 2) > 0 || !open_again(b, text, budget, (Form){0})) {
+    if (random_below(&rng, 2) > 0 || !open_form(b, text, budget, (Form){0})) {
         b->v = without->v;
-        if (!open_again(b, text, (BudgetAsked){.kind = BUDGET_LEAST}, (Form){0}))
+        if (!open_form(b, text, (BudgetAsked){.kind = BUDGET_LEAST}, (Form){0}))
             return false;
     }
     b->v = without->v;
@@ -561,7 +590,7 @@ static bool run_light(Bench *without, const char *text)
     *b = *without;
     uint64_t rng = b->seed ^ 0x119f7;
     int before = b->out.graph[ENTRY_GRAD]->node.n;
-    if (!open_again(b, text, (BudgetAsked){.kind = BUDGET_LIGHT}, (Form){0}))
+    if (!open_form(b, text, (BudgetAsked){.kind = BUDGET_LIGHT}, (Form){0}))
         return false;
     b->m = loaded_model(b->loaded);
     b->v->light += b->out.graph[ENTRY_GRAD]->node.n > before;
@@ -585,7 +614,7 @@ static bool run_form(Bench *without, const char *text, Form form, int32_t *count
     *b = *without;
     uint64_t rng = b->seed ^ 0xf0f3;
     int before = lean_scans(b->out.graph[ENTRY_GRAD]);
-    if (!open_again(b, text, (BudgetAsked){.kind = BUDGET_NONE}, form))
+    if (!open_form(b, text, (BudgetAsked){.kind = BUDGET_NONE}, form))
         return false;
     if (lean_scans(b->out.graph[ENTRY_GRAD]) == before)
         return true;
@@ -660,17 +689,18 @@ static void last_words(FILE *f, char *to, size_t n)
             snprintf(to, n, "%.*s", (int)strcspn(line, "\n"), line);
 }
 
-static void in_child(const char *text, uint64_t seed, bool loud, Verdict *v, FILE *said)
+static void in_child(Check *check, const char *text, uint64_t seed, bool loud, Verdict *v,
+                     FILE *said)
 {
     if (!loud && dup2(fileno(said), 2) < 0)
         _exit(70);
     alarm(180); /* far more than any takes alone */
-    check_model(text, seed, loud, v);
+    check(text, seed, loud, v);
     fflush(NULL);
     _exit(0); /* everything goes with the process */
 }
 
-void check_apart(const char *text, uint64_t seed, bool loud, Verdict *v)
+void check_apart(Check *check, const char *text, uint64_t seed, bool loud, Verdict *v)
 {
     FILE *said = tmpfile();
     if (said == NULL) {
@@ -680,7 +710,7 @@ void check_apart(const char *text, uint64_t seed, bool loud, Verdict *v)
     fflush(NULL);
     pid_t child = fork();
     if (child == 0)
-        in_child(text, seed, loud, v, said);
+        in_child(check, text, seed, loud, v, said);
     int status = 0;
     if (child < 0 || waitpid(child, &status, 0) != child) {
         perror("gradc-smith: fork");

@@ -13,7 +13,7 @@
 
 typedef struct Sum {
     int32_t models, failed, scans, quotients, redrawn, failed_steps, budgets, again, offloaded, cut,
-        kept, slices, light, chunked, panels, chains, ties;
+        kept, slices, light, chunked, panels, chains, ties, objects;
     int64_t used[N_OPS];
     int32_t in_models[N_OPS];
     int32_t primal[100000];
@@ -52,6 +52,7 @@ static void add(Sum *s, const Verdict *v)
     s->chunked += v->chunked;
     s->panels += v->panels;
     s->chains += v->chains;
+    s->objects += v->objects;
     s->ties += v->ties > 0;
     s->again += v->again;
     for (int i = 0; i < N_OPS; i++) {
@@ -80,6 +81,7 @@ static void join(Sum *to, const Sum *from)
     to->chunked += from->chunked;
     to->panels += from->panels;
     to->chains += from->chains;
+    to->objects += from->objects;
     to->ties += from->ties;
     to->again += from->again;
     for (int i = 0; i < N_OPS; i++) {
@@ -95,16 +97,28 @@ static void join(Sum *to, const Sum *from)
 typedef struct Run {
     uint64_t seed;
     int count, jobs;
+    bool nets;   /* of gen_net.c, in place of models */
     bool demand; /* also that every op is used, and so on */
     bool small;  /* reduce what fails */
     bool first;  /* stop at the first one that fails */
 } Run;
 
-static void report_fault(uint64_t seed, const char *text, const Verdict *v, bool small)
+static Check *check_of(const Run *r)
+{
+    return r->nets ? check_targets : check_model;
+}
+
+static const char *text_of_seed(const Run *r, uint64_t seed, Arena *a)
+{
+    return r->nets ? net_text(seed, a) : generate(seed, false, a);
+}
+
+static void report_fault(Check *check, uint64_t seed, const char *text, const Verdict *v,
+                         bool small)
 {
     Arena a = {0};
     printf("seed %llu: %s: %s\n", (unsigned long long)seed, fault_name(v->fault), v->text);
-    printf("%s", small ? reduce(text, seed, v->fault, &a) : text);
+    printf("%s", small ? reduce(check, text, seed, v->fault, &a) : text);
     fflush(stdout);
     arena_free(&a);
 }
@@ -127,11 +141,11 @@ static void shard(const Run *r, atomic_int *taken, Sum *s, const Sum *all)
             break;
         Arena a = {0};
         uint64_t seed = r->seed + (uint64_t)i;
-        const char *text = generate(seed, false, &a);
+        const char *text = text_of_seed(r, seed, &a);
         memset(v, 0, sizeof *v);
-        check_apart(text, seed, false, v);
+        check_apart(check_of(r), text, seed, false, v);
         if (v->fault != FAULT_NONE)
-            report_fault(seed, text, v, r->small && s->failed < 3);
+            report_fault(check_of(r), seed, text, v, r->small && s->failed < 3);
         add(s, v);
         arena_free(&a);
     }
@@ -218,7 +232,12 @@ static int run(const Run *r)
         broken += status != 0;
     for (int i = 1; i < r->jobs; i++)
         join(&sum[0], &sum[i]);
-    int failed = sum[0].failed + demands(&sum[0], r) + broken;
+    int failed = sum[0].failed + broken;
+    if (r->nets)
+        printf("%d nets, %d objects compared with those for this processor\n", sum[0].models,
+               sum[0].objects);
+    else
+        failed += demands(&sum[0], r);
     printf("passed=%d failed=%d skipped=0\n", sum[0].models - sum[0].failed + 5 * r->demand,
            failed);
     return failed > 0;
@@ -255,38 +274,39 @@ static const char *read_text(const char *path, Arena *a)
 }
 
 /* A file's text, or that of a seed. */
-static const char *text_of(const char *what, uint64_t *seed, Arena *a)
+static const char *text_of(const Run *r, const char *what, uint64_t *seed, Arena *a)
 {
     char *end;
     *seed = strtoull(what, &end, 10);
     if (*end == '\0')
-        return generate(*seed, false, a);
+        return text_of_seed(r, *seed, a);
     const char *text = read_text(what, a);
     const char *line = text == NULL ? NULL : strstr(text, "# seed ");
     *seed = line == NULL ? 1 : strtoull(line + 7, NULL, 10);
     return text;
 }
 
-static int check(int n, char **what, bool small)
+static int check(const Run *r, int n, char **what)
 {
     Verdict *v = shared(sizeof *v);
     Arena a = {0};
     int failed = 0;
     for (int i = 0; i < n; i++) {
         uint64_t seed;
-        const char *text = text_of(what[i], &seed, &a);
+        const char *text = text_of(r, what[i], &seed, &a);
         if (text == NULL) {
             perror(what[i]);
             return 3;
         }
         memset(v, 0, sizeof *v);
-        check_apart(text, seed, true, v);
-        const bool no_seed = seed == 1; /* in chunks and within a budget, denormals flushed, too */
+        check_apart(check_of(r), text, seed, true, v);
+        const bool no_seed =
+            seed == 1 && !r->nets; /* in chunks and within a budget, denormals flushed, too */
         for (uint64_t more = 4; no_seed && more >= 3 && v->fault == FAULT_NONE; more--)
-            check_apart(text, seed = more, true, v);
+            check_apart(check_of(r), text, seed = more, true, v);
         printf("%s: %s %s\n", what[i], fault_name(v->fault), v->text);
-        if (small && v->fault != FAULT_NONE)
-            printf("%s", reduce(text, seed, v->fault, &a));
+        if (r->small && v->fault != FAULT_NONE)
+            printf("%s", reduce(check_of(r), text, seed, v->fault, &a));
         failed += v->fault != FAULT_NONE;
     }
     arena_free(&a);
@@ -299,7 +319,8 @@ static int usage(void)
             "gradc-smith: run [--seed N] [--count N] [--jobs N] [--demand] [--reduce]\n"
             "[--first] |\n"
             "show SEED | export [--seed N] [--count N] | check SEED|FILE... | reduce SEED|FILE |\n"
-            "work [--seed N] [--count N]\n");
+            "work [--seed N] [--count N] | nets [--seed N] [--count N] [--jobs N] [--reduce] |\n"
+            "net SEED|FILE...\n");
     return 2;
 }
 
@@ -331,6 +352,14 @@ int main(int argc, char **argv)
     Run r = {.seed = 1, .count = 500, .jobs = 2};
     if (argc >= 2 && strcmp(argv[1], "run") == 0)
         return run_options(argc - 2, argv + 2, &r) ? run(&r) : usage();
+    if (argc >= 2 && strcmp(argv[1], "nets") == 0) {
+        r.nets = true;
+        return run_options(argc - 2, argv + 2, &r) ? run(&r) : usage();
+    }
+    if (argc >= 3 && strcmp(argv[1], "net") == 0) {
+        r.nets = true;
+        return check(&r, argc - 2, argv + 2);
+    }
     if (argc >= 2 && strcmp(argv[1], "work") == 0)
         return run_options(argc - 2, argv + 2, &r) ? work(r.seed, r.count) : usage();
     if (argc >= 2 && strcmp(argv[1], "export") == 0)
@@ -342,8 +371,10 @@ int main(int argc, char **argv)
         return 0;
     }
     if (argc >= 3 && strcmp(argv[1], "check") == 0)
-        return check(argc - 2, argv + 2, false);
-    if (argc == 3 && strcmp(argv[1], "reduce") == 0)
-        return check(1, argv + 2, true);
+        return check(&r, argc - 2, argv + 2);
+    if (argc == 3 && strcmp(argv[1], "reduce") == 0) {
+        r.small = true;
+        return check(&r, 1, argv + 2);
+    }
     return usage();
 }

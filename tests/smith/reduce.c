@@ -36,6 +36,7 @@ static const char *glue(const Lines *l)
 }
 
 typedef struct Search {
+    Check *check;
     uint64_t seed;
     Fault fault;
     Verdict *v;
@@ -47,7 +48,7 @@ static bool still_fails(Search *s, const char *text)
 {
     memset(s->v, 0, sizeof *s->v);
     s->runs++;
-    check_apart(text, s->seed, false, s->v);
+    check_apart(s->check, text, s->seed, false, s->v);
     return s->v->fault == s->fault &&
            (s->fault != FAULT_CRASH || s->text[0] == '\0' || strcmp(s->text, s->v->text) == 0);
 }
@@ -178,9 +179,9 @@ static bool pass(Search *s, Lines *l)
     return any;
 }
 
-const char *reduce(const char *text, uint64_t seed, Fault fault, Arena *a)
+const char *reduce(Check *check, const char *text, uint64_t seed, Fault fault, Arena *a)
 {
-    Search s = {.seed = seed, .fault = fault};
+    Search s = {.check = check, .seed = seed, .fault = fault};
     s.v = mmap(NULL, sizeof *s.v, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     if (s.v == MAP_FAILED || !still_fails(&s, text))
         return text;

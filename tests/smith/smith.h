@@ -26,6 +26,9 @@
  *   gradc-smith check FILE...      checks models that somebody else has written
  *   gradc-smith reduce SEED|FILE   a smaller model that fails in the same way
  *   gradc-smith work [--seed N] [--count N]     what kernels compute, of models of work.c
+ *   gradc-smith nets [--seed N] [--count N] [--jobs N]   ordinary nets (gen_net.c), whose objects
+ *                                  for several processors give the same bits (targets.c)
+ *   gradc-smith net SEED|FILE...   ... some of them
  *
  * The objects of a model have most of their kernels in common: where GRADC_CACHE is a folder, a
  * kernel is compiled once. */
@@ -53,6 +56,7 @@ typedef enum Fault {
     FAULT_DEFINED,  /* a step against the definitions of its ops */
     FAULT_FORWARD,  /* reverse mode against forward mode */
     FAULT_QUOTIENT, /* ... against central differences */
+    FAULT_TARGET,   /* objects for two processors differ */
     FAULT_CRASH,    /* a signal; in the child, so that the others go on */
     N_FAULTS
 } Fault;
@@ -77,6 +81,7 @@ typedef struct Verdict {
     int32_t chunked;        /* that are in row chunks from the start */
     int32_t panels;         /* with parameters in panels */
     int32_t chains;         /* with kernels in chains */
+    int32_t objects;        /* compared with that for this processor */
     int32_t
         ties; /* steps that are off their definition where an argmax, or all, is up to rounding */
     double worst_forward, worst_quotient;
@@ -85,16 +90,22 @@ typedef struct Verdict {
 /* The text of a model; in `a`. `plain`: without draws, which nobody else
  * can repeat, and without training. */
 const char *generate(uint64_t seed, bool plain, Arena *a);
+/* gen_net.c: likewise, of a net. */
+const char *net_text(uint64_t seed, Arena *a);
 
 /* export.c: prints the model, its data and what the object gives, as one line of JSON. */
 void export_model(const char *text, uint64_t seed, Verdict *v);
 
-/* Runs every check; in a process of its own, for models that crash the compiler. */
-void check_model(const char *text, uint64_t seed, bool loud, Verdict *v);
-void check_apart(const char *text, uint64_t seed, bool loud, Verdict *v);
+/* check.c: runs every check. */
+typedef void Check(const char *text, uint64_t seed, bool loud, Verdict *v);
+Check check_model;
+/* targets.c: of a net. */
+Check check_targets;
+/* ... in a process of its own, for models that crash the compiler. */
+void check_apart(Check *check, const char *text, uint64_t seed, bool loud, Verdict *v);
 
 /* A smaller text that fails with the same fault. */
-const char *reduce(const char *text, uint64_t seed, Fault fault, Arena *a);
+const char *reduce(Check *check, const char *text, uint64_t seed, Fault fault, Arena *a);
 
 /* work.c: gives the exit status. */
 int work(uint64_t seed, int count);

@@ -1,6 +1,7 @@
 # Random valid models (tests/smith): RANDOM_MODELS of them (250), from SEED; before them the reduced
 # ones that gradc once got wrong, keys that are transposed before a scan, and sums in passing;
-# WORK_MODELS (400) of matrices, whose kernels compute no sum for each element of what reads it.
+# WORK_MODELS (400) of matrices, whose kernels compute no sum for each element of what reads it; NETS
+# (24) of ordinary layers and sizes, whose objects for other processors give the same bits.
 . tests/stage.sh
 need_gradc
 
@@ -23,6 +24,8 @@ for model in "$@"; do
     rm -f "$said.txt" "$said.status"
 done
 run work build/gradc-smith work --seed "$((1000000 * ${SEED:-1}))" --count "${WORK_MODELS:-400}"
+run nets build/gradc-smith nets --seed "$((1000000 * ${SEED:-1}))" --count "${NETS:-24}" \
+    --jobs "$(cores)" --reduce
 demand=
 [ "$models" -ge 250 ] && demand=--demand
 run random build/gradc-smith run --seed "$((1000000 * ${SEED:-1}))" --count "$models" \
