@@ -20,11 +20,12 @@ typedef struct Bench {
     bool has_slices;    /* of the graph without chunks */
     const void **in;    /* by input */
     gradc_block *in_block, *out_block;
-    void *handle;    /* of the last run */
-    int32_t lanes;   /* of it */
-    bool as_built;   /* with the options of `gradc build`, not with drawn ones, ... */
-    const char *cpu; /* ... for this processor; NULL: native */
-    int status;      /* of the object's last call */
+    void *handle;          /* of the last run */
+    int32_t lanes;         /* of it */
+    bool as_built;         /* with the options of `gradc build`, not with drawn ones, ... */
+    const char *cpu;       /* ... for this processor; NULL: native */
+    const char *precision; /* Options.precision */
+    int status;            /* of the object's last call */
     Verdict *v;
 } Bench;
 

@@ -490,6 +490,7 @@ static bool compiled(Bench *b, const char *text, BudgetAsked budget, Form form, 
     o.target = b->as_built ? target_as_built(b) : drawn_target(b, text);
     if (b->as_built)
         o.chunk_from = CHUNK_DEFAULT;
+    o.precision = b->precision;
     bool ok = compile(&b->cx, source, &o, &b->out) && b->cx.n_errors == 0;
     if (ok)
         b->loaded = cpu_load(&b->cx, &b->out.object, b->out.program->name);

@@ -43,7 +43,13 @@ double gen_real(Gen *g, double lo, double hi)
 int64_t gen_extent(Gen *g)
 {
     static const int64_t extent[] = {1, 2, 2, 3, 3, 3, 4, 5, 5, 7, 7, 8, 17, 33};
-    return extent[gen_int(g, 0, (int)(sizeof extent / sizeof *extent) - 1)];
+    static const int64_t large[] = {1, 2, 3, 8, 16, 17, 24, 31, 32, 48, 64, 100, 130, 384};
+    return (g->large ? large : extent)[gen_int(g, 0, (int)(sizeof extent / sizeof *extent) - 1)];
+}
+
+int64_t gen_most(const Gen *g)
+{
+    return g->large ? 200000 : 3000;
 }
 
 /* ---- operands --------------------------------------------------------------------- */
@@ -152,7 +158,7 @@ Var *gen_partner(Gen *g, const Var *x)
     int n = 0;
     for (int i = 0; i < g->n; i++) {
         Var *y = &g->var[i];
-        if (y != x && meets(x, y) && joined_elems(x, y) <= MAX_ELEMS)
+        if (y != x && meets(x, y) && joined_elems(x, y) <= gen_most(g))
             found[n++] = y;
     }
     Var *y = n > 0 && gen_chance(g, 75) ? found[gen_int(g, 0, n - 1)] : NULL;
@@ -223,7 +229,7 @@ Var *gen_let(Gen *g, Var type, const char *format, ...)
     va_start(ap, format);
     const char *text = arena_vprintf(g->body.arena, format, ap);
     va_end(ap);
-    if (elems(&type) > MAX_ELEMS || type.rank > 5)
+    if (elems(&type) > gen_most(g) || type.rank > 5)
         return NULL;
     if (dtype_is_float(type.t) && magnitude(&type) > most) {
         double by = 2 / magnitude(&type);

@@ -5,7 +5,7 @@
 #include "graph/graph.h"
 #include "smith.h"
 
-enum { MAX_VARS = 240, MAX_ELEMS = 3000 };
+enum { MAX_VARS = 240 };
 
 /* A value that the model has a name for. */
 typedef struct Var {
@@ -31,6 +31,7 @@ typedef struct Gen {
     int chain;     /* percent: the newest value is the operand */
     bool in_scan;
     bool plain; /* no draws, no training */
+    bool large; /* sizes of which a target makes something */
     int blocks;
 } Gen;
 
@@ -53,6 +54,7 @@ Var *gen_partner(Gen *g, const Var *x);
 Var join(const Var *x, const Var *y);                /* the type of x + y */
 int gen_axis(Gen *g, const Var *x, bool also_batch); /* -1: none */
 int64_t elems(const Var *v);
+int64_t gen_most(const Gen *g); /* elements of a value */
 double magnitude(const Var *v);
 
 /* ---- declarations and statements ---- */

@@ -443,7 +443,7 @@ bool make_heads(Gen *g)
     wide.batch = row.batch = x->batch;
     wide.trained = row.trained = true;
     wide.hi = magnitude(x) * 2, wide.lo = -wide.hi;
-    if (elems(&wide) > MAX_ELEMS)
+    if (elems(&wide) > gen_most(g))
         return false;
     int heads = gen_int(g, 2, 4), id = g->blocks;
     for (int i = 0; i < heads; i++) {

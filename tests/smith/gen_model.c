@@ -159,7 +159,7 @@ static void name_results(Gen *g, const char *stack, const Carry *c, int n, Var o
     all.rank++;
     all.batch = out.batch && axis > 0;
     all.trained = true;
-    if (all.rank <= 5 && elems(&all) <= MAX_ELEMS)
+    if (all.rank <= 5 && elems(&all) <= gen_most(g))
         gen_let(g, all, "%s * 0.9", stack);
     for (int i = 0; i < n; i++) {
         Var v = *c[i].first;
@@ -391,14 +391,15 @@ static const char rules[] =
     "\nfn modulated(x, y) {\n    return x * sin(y)\n} vjp(ct) {\n"
     "    return (ct * sin(y), ct * x * cos(y))\n}\n";
 
-const char *generate(uint64_t seed, bool plain, Arena *a)
+const char *generate(uint64_t seed, Draw draw, Arena *a)
 {
     static const DType floats[] = {F32, F32, F32, F32, F32, F32, F64, F64, F16, BF16};
     Gen *g = NEW(a, Gen);
     uint64_t named = seed;
     g->rng = random_bits(&seed); /* far from the streams of the seeds beside it */
     g->indent = 1;
-    g->plain = plain;
+    g->plain = draw == DRAW_PLAIN;
+    g->large = draw == DRAW_LARGE;
     g->main = floats[gen_int(g, 0, 9)];
     g->batch = gen_chance(g, 45) ? gen_int(g, 2, 7) : 0;
     g->chain = gen_int(g, 10, 80);
@@ -415,7 +416,7 @@ const char *generate(uint64_t seed, bool plain, Arena *a)
     if (g->batch > 0)
         text_add(&t, "(batch = %lld)", (long long)g->batch);
     text_add(&t, " {\n%s\n%s}\n", g->declared.at, g->body.at);
-    if (!plain && gen_chance(g, 80))
+    if (!g->plain && gen_chance(g, 80))
         train(g, &t);
     return t.at;
 }

@@ -110,7 +110,9 @@ static Check *check_of(const Run *r)
 
 static const char *text_of_seed(const Run *r, uint64_t seed, Arena *a)
 {
-    return r->nets ? net_text(seed, a) : generate(seed, false, a);
+    if (!r->nets)
+        return generate(seed, DRAW_ALL, a);
+    return seed % 2 == 0 ? net_text(seed, a) : generate(seed, DRAW_LARGE, a);
 }
 
 static void report_fault(Check *check, uint64_t seed, const char *text, const Verdict *v,
@@ -250,7 +252,7 @@ static int export(const Run *r)
     for (int i = 0; i < r->count && v.fault == FAULT_NONE; i++) {
         Arena a = {0};
         uint64_t seed = r->seed + (uint64_t)i;
-        const char *text = generate(seed, true, &a);
+        const char *text = generate(seed, DRAW_PLAIN, &a);
         export_model(text, seed, &v);
         if (v.fault != FAULT_NONE)
             fprintf(stderr, "%sgradc-smith: export: %s\n", text, v.text);
@@ -366,7 +368,7 @@ int main(int argc, char **argv)
         return run_options(argc - 2, argv + 2, &r) ? export(&r) : usage();
     if (argc == 3 && strcmp(argv[1], "show") == 0) {
         Arena a = {0};
-        fputs(generate(strtoull(argv[2], NULL, 10), false, &a), stdout);
+        fputs(generate(strtoull(argv[2], NULL, 10), DRAW_ALL, &a), stdout);
         arena_free(&a);
         return 0;
     }

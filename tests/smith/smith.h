@@ -26,8 +26,9 @@
  *   gradc-smith check FILE...      checks models that somebody else has written
  *   gradc-smith reduce SEED|FILE   a smaller model that fails in the same way
  *   gradc-smith work [--seed N] [--count N]     what kernels compute, of models of work.c
- *   gradc-smith nets [--seed N] [--count N] [--jobs N]   ordinary nets (gen_net.c), whose objects
- *                                  for several processors give the same bits (targets.c)
+ *   gradc-smith nets [--seed N] [--count N] [--jobs N]   ordinary nets (gen_net.c), and, of odd
+ *                                  seeds, models of larger sizes: their objects for several
+ *                                  processors give the same bits (targets.c)
  *   gradc-smith net SEED|FILE...   ... some of them
  *
  * The objects of a model have most of their kernels in common: where GRADC_CACHE is a folder, a
@@ -87,9 +88,13 @@ typedef struct Verdict {
     double worst_forward, worst_quotient;
 } Verdict;
 
-/* The text of a model; in `a`. `plain`: without draws, which nobody else
- * can repeat, and without training. */
-const char *generate(uint64_t seed, bool plain, Arena *a);
+typedef enum Draw {
+    DRAW_ALL,
+    DRAW_PLAIN, /* without draws, which nobody else can repeat, and without training */
+    DRAW_LARGE  /* of sizes that only check_targets() can run */
+} Draw;
+/* The text of a model; in `a`. */
+const char *generate(uint64_t seed, Draw draw, Arena *a);
 /* gen_net.c: likewise, of a net. */
 const char *net_text(uint64_t seed, Arena *a);
 
