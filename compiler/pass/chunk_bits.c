@@ -46,9 +46,12 @@ static bool sums_otherwise(const Graph *g, Ref r, int axis, int64_t slices)
     operand_axes(g, r, axis, want);
     for (int i = -1; i < 2; i++) {
         int64_t whole = elems(g, i < 0 ? r : arg(g, r, i)), part = whole / slices;
-        bool is_cut = i < 0 || want[i] != WHOLE;
-        if (is_cut && part > 0 &&
-            contract_in_leaves(part, all / whole) != contract_in_leaves(whole, all / whole))
+        if ((i >= 0 && want[i] == WHOLE) || part == 0)
+            continue;
+        if (contract_in_leaves(part, all / whole) != contract_in_leaves(whole, all / whole))
+            return true;
+        int64_t read = i < 0 ? 0 : elems(g, r) + elems(g, arg(g, r, 1 - i));
+        if (i >= 0 && most_leaves(whole, all / whole, read) > 1) /* which a scan's are never in */
             return true;
     }
     return false;

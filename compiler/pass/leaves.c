@@ -21,12 +21,13 @@ static int slowest(const Attr *extent, int n_out)
     return 0;
 }
 
-static int64_t most_leaves(const Graph *g, Ref r, int64_t results, int64_t terms)
+int64_t most_leaves(int64_t results, int64_t terms, int64_t read)
 {
+    if (results <= 0 || results > MOST_RESULTS)
+        return 1;
     if (results <= FEW_RESULTS && terms >= MANY_TERMS)
         return LEAVES_OF_FEW;
-    int64_t x = type_elems(type_of(g, arg(g, r, 0))), y = type_elems(type_of(g, arg(g, r, 1)));
-    int64_t most = x + y < MANY_ELEMS ? 1 : (x + y) / LITTLE / results;
+    int64_t most = read < MANY_ELEMS ? 1 : read / LITTLE / results;
     return most > MOST_LEAVES ? MOST_LEAVES : most < 1 ? 1 : most;
 }
 
@@ -44,9 +45,10 @@ static int64_t leaves_of(const Graph *g, Ref r)
     DType t = type_of(g, r)->dtype;
     bool wide = t == F32 || t == F64; /* parts of a sum are not rounded to halves */
     bool room = extent->n < MAX_INDICES && n_out < MAX_RANK;
-    if (k == 0 || !wide || !room || results <= 0 || results > MOST_RESULTS)
+    if (k == 0 || !wide || !room)
         return 1;
-    int64_t leaves = most_leaves(g, r, results, terms);
+    int64_t read = type_elems(type_of(g, arg(g, r, 0))) + type_elems(type_of(g, arg(g, r, 1)));
+    int64_t leaves = most_leaves(results, terms, read);
     while (extent->ints[k] % leaves != 0)
         leaves--;
     return leaves;
