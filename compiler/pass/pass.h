@@ -106,7 +106,7 @@ bool part_drops(const Origin *o);
  * breaks: the order of those sums. */
 Graph *sum_in_leaves(const Graph *g);
 /* Products at the most, in place of one with so many results, each a sum of so many terms, that
- * reads so many elements. */
+ * reads so many elements; as many as some extent is a multiple of. */
 int64_t most_leaves(int64_t results, int64_t terms, int64_t read);
 
 /* A copy of the graph g in which what products of many turns of a scan would transpose, each for

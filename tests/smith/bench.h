@@ -52,9 +52,10 @@ bool bench_open_again(Bench *b, const char *text, BudgetAsked budget);
 int bench_start(Bench *b, int32_t lanes, char **block, void **handle);
 /* What lies before the block is as it was; false after noting a fault. */
 bool bench_edge(Bench *b, const char *block);
+/* Calls the entry e of the handle g with so many rows (0: all), results cleared; gives its status.
+ */
 typedef int RunEntry(void *g, const gradc_block *in, gradc_block *out);
-/* Results that an entry does not compute may not be asked for. */
-gradc_block *bench_wanted(Bench *b, const Entry *e);
+int bench_call(Bench *b, const Entry *e, void *g, RunEntry *call, int64_t rows);
 /* The number of an entry's result in the model's table. */
 int bench_output(const Bench *b, const Result *r);
 /* Element i as a number; integers give 0, for they are shown by their place. */

@@ -252,7 +252,8 @@ static bool same_results(Bench *b, Fault f, const Entry *e)
     return true;
 }
 
-gradc_block *bench_wanted(Bench *b, const Entry *e)
+/* Results that an entry does not compute may not be asked for. */
+static gradc_block *wanted_results(Bench *b, const Entry *e)
 {
     gradc_block *out = new_block(&b->arena, b->m->n_outputs);
     for (int i = 0; i < e->n_results; i++) {
@@ -264,15 +265,20 @@ gradc_block *bench_wanted(Bench *b, const Entry *e)
 
 /* ---- running ---------------------------------------------------------------------- */
 
+int bench_call(Bench *b, const Entry *e, void *g, RunEntry *call, int64_t rows)
+{
+    b->in_block->rows = rows;
+    for (int i = 0; i < b->m->n_outputs; i++) /* nothing of the run before may be taken for new */
+        memset(b->out_block->data[i], 0x5a, (size_t)b->m->outputs[i].bytes);
+    return call(g, b->in_block, wanted_results(b, e));
+}
+
 static bool run_entry(Bench *b, Fault f, void *g, const char *name, RunEntry *call, int64_t rows)
 {
     const Entry *e = program_entry(b->p, name);
     if (e == NULL || call == NULL)
         return true;
-    b->in_block->rows = rows;
-    for (int i = 0; i < b->m->n_outputs; i++) /* nothing of the run before may be taken for new */
-        memset(b->out_block->data[i], 0x5a, (size_t)b->m->outputs[i].bytes);
-    int got = call(g, b->in_block, bench_wanted(b, e));
+    int got = bench_call(b, e, g, call, rows);
     int want = judge_run(b->judge, name, b->in, rows);
     b->status = got;
     if (got != want && !(got == GRADC_NONFINITE && want == GRADC_OK))

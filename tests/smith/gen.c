@@ -44,6 +44,7 @@ int64_t gen_extent(Gen *g)
 {
     static const int64_t extent[] = {1, 2, 2, 3, 3, 3, 4, 5, 5, 7, 7, 8, 17, 33};
     static const int64_t large[] = {1, 2, 3, 8, 16, 17, 24, 31, 32, 48, 64, 100, 130, 384};
+    _Static_assert(sizeof extent == sizeof large, "one index serves both");
     return (g->large ? large : extent)[gen_int(g, 0, (int)(sizeof extent / sizeof *extent) - 1)];
 }
 

@@ -3,6 +3,7 @@
  * the models of gen.c have the smallest; these are as large as a step of some ten milliseconds. */
 #include "smith.h"
 
+#include <assert.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -122,7 +123,7 @@ static void add_list(Net *n, const char *name, const int64_t *x, int axes)
     text_add(&n->text, "]");
 }
 
-/* Groups of some, or, one time in four, of one channel. */
+/* 1, or groups of some channels, or of one: then *out, too, is so many times something. */
 static int64_t draw_groups(Net *n, int64_t channels, int64_t *out)
 {
     if (chance(n, 70))
@@ -228,11 +229,13 @@ static bool add_pool(Net *n)
     Image y = n->x;
     int64_t kernel = PICK(n, 2, 2, 3), stride = PICK(n, 1, 2, 2, 3);
     int64_t padding = PICK(n, 0, 0, kernel / 2);
+    if (y.axes != 2)
+        return false;
     for (int i = 0; i < y.axes; i++) {
         int64_t room = n->x.size[i] + 2 * padding - kernel;
-        y.size[i] = room / stride + 1;
-        if (room < 0 || y.axes != 2)
+        if (room < 0)
             return false;
+        y.size[i] = room / stride + 1;
     }
     text_add(&n->text, "    %s = nn.%s_pool2d(%s, %lld, stride = %lld, padding = %lld)\n",
              new_name(n, y.name), chance(n, 60) ? "max" : "avg", n->x.name, (long long)kernel,
@@ -306,9 +309,9 @@ static bool add_gate(Net *n)
 static bool add_shuffle(Net *n)
 {
     Image y = n->x;
-    long long b = n->batch, c = y.channels / 4, h = y.size[0], w = y.size[1];
     if (y.axes != 2 || y.channels % 4 != 0)
         return false;
+    long long b = n->batch, c = y.channels / 4, h = y.size[0], w = y.size[1];
     y.channels = c;
     y.size[0] *= 2;
     y.size[1] *= 2;
@@ -336,20 +339,22 @@ static void add_layer(Net *n)
 
 /* ---- layers of rows ------------------------------------------------------------------------- */
 
-static void add_linear(Net *n, char *x, int64_t in, int64_t out, int64_t rows)
+static void add_linear(Net *n, char *x, int64_t out)
 {
     char y[NAME_BYTES];
-    n->work += (double)rows * (double)in * (double)out;
     text_add(&n->text, "    %s = nn.linear(%s, %lld, bias = %s) as %s_\n", new_name(n, y), x,
              (long long)out, truth(chance(n, 70)), y);
     memcpy(x, y, sizeof y);
 }
 
-/* x[batch, places, width] */
-static void add_block(Net *n, char *x, int64_t width)
+/* x[batch, length, width]; none where that takes too much. */
+static void add_block(Net *n, char *x, int64_t length, int64_t width)
 {
     char y[NAME_BYTES];
-    int64_t heads = PICK(n, 1, 2, 3, 4, 6, 8);
+    int64_t heads = PICK(n, 1, 2, 3, 4, 6, 8), elems = n->batch * length * width;
+    if (!affords(n, (double)elems * (double)(12 * width + 2 * length), 4 * elems))
+        return;
+    assert(width % 2 == 0); /* rotary positions halve a head */
     while (width % heads != 0 || width / heads % 2 != 0)
         heads--;
     new_name(n, y);
@@ -373,10 +378,10 @@ static void add_cell(Net *n, char *x, int64_t width)
 
 /* ---- nets ----------------------------------------------------------------------------------- */
 
-static void add_loss(Net *n, Text *inputs, char *x, int64_t width)
+static void add_loss(Net *n, Text *inputs, char *x)
 {
     int64_t classes = PICK(n, 2, 3, 10, 17, 100);
-    add_linear(n, x, width, classes, n->batch);
+    add_linear(n, x, classes);
     text_add(inputs, "    input label : i32[%lld] in 0..%lld\n", (long long)n->batch,
              (long long)classes);
     text_add(&n->text, "    loss mean(nn.cross_entropy(%s, label))\n", x);
@@ -402,25 +407,25 @@ static void add_head(Net *n, Text *inputs)
             int64_t width = PICK(n, 16, 24, 32, 48, 64);
             text_add(&n->text, "    %s = transpose(reshape(%s, [%lld, %lld, %lld]), [0, 2, 1])\n",
                      y, x, b, c, all);
-            add_linear(n, y, c, width, b * all);
-            add_block(n, y, width);
+            add_linear(n, y, width);
+            add_block(n, y, all, width);
             char rows[NAME_BYTES];
             memcpy(rows, y, sizeof rows);
             text_add(&n->text, "    %s = mean(%s, axis = 1)\n", new_name(n, y), rows);
-            add_loss(n, inputs, y, width);
+            add_loss(n, inputs, y);
             return;
         }
         /* fall through */
     default:
         if (c * all > 20000) {
-            text_add(&n->text, "    loss mean(%s^2)\n", x);
+            text_add(&n->text, "    loss mean((nn.batch_norm(%s) as %s)^2)\n", x, y);
             return;
         }
         text_add(&n->text, "    %s = reshape(%s, [%lld, %lld])\n", y, x, b, c * all);
-        add_loss(n, inputs, y, c * all);
+        add_loss(n, inputs, y);
         return;
     }
-    add_loss(n, inputs, y, c);
+    add_loss(n, inputs, y);
 }
 
 static void net_of_images(Net *n, Text *inputs, const char *type)
@@ -452,9 +457,9 @@ static void net_of_words(Net *n, Text *inputs, const char *type)
     text_add(&n->text, "    %s = cast(nn.embedding(words, %lld, %lld, std = 0.5) as table, %s)\n",
              new_name(n, x), (long long)words, (long long)width, type);
     for (int64_t blocks = 1 + random_below(&n->rng, 2); blocks > 0; blocks--)
-        add_block(n, x, width);
+        add_block(n, x, length, width);
     text_add(&n->text, "    %s = mean(%s, axis = 1)\n", new_name(n, y), x);
-    add_loss(n, inputs, y, width);
+    add_loss(n, inputs, y);
 }
 
 static void net_of_steps(Net *n, Text *inputs, const char *type)
@@ -469,7 +474,7 @@ static void net_of_steps(Net *n, Text *inputs, const char *type)
     }
     text_add(&n->text, "    %s = reshape(%s, [%lld, %lld])\n", new_name(n, y), x,
              (long long)n->batch, (long long)(length * width));
-    add_loss(n, inputs, y, length * width);
+    add_loss(n, inputs, y);
 }
 
 /* Layers of any number of rows and columns. */
@@ -481,11 +486,10 @@ static void net_of_rows(Net *n, Text *inputs, const char *type)
     text_add(inputs, "    input x : %s[%lld, %lld]\n", type, (long long)n->batch, (long long)width);
     for (int64_t layers = 1 + random_below(&n->rng, 3); layers > 0; layers--) {
         int64_t out = 1 + random_below(&n->rng, 600);
-        add_linear(n, x, width, out, n->batch);
+        add_linear(n, x, out);
         add_activation(n, x);
-        width = out;
     }
-    add_loss(n, inputs, x, width);
+    add_loss(n, inputs, x);
 }
 
 const char *net_text(uint64_t seed, Arena *a)
@@ -512,7 +516,7 @@ const char *net_text(uint64_t seed, Arena *a)
     else
         net_of_rows(&n, &inputs, type);
     return arena_printf(a,
-                        "# net %llu\nuse nn\n\nmodel net() {\n%s\n%s}\n\n"
+                        "# seed %llu\nuse nn\n\nmodel net() {\n%s\n%s}\n\n"
                         "train net {\n    optimizer %s\n}\n",
                         (unsigned long long)seed, inputs.at, n.text.at,
                         train[random_below(&n.rng, 4)]);

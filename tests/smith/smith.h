@@ -26,10 +26,9 @@
  *   gradc-smith check FILE...      checks models that somebody else has written
  *   gradc-smith reduce SEED|FILE   a smaller model that fails in the same way
  *   gradc-smith work [--seed N] [--count N]     what kernels compute, of models of work.c
- *   gradc-smith nets [--seed N] [--count N] [--jobs N]   ordinary nets (gen_net.c), and, of odd
- *                                  seeds, models of larger sizes: their objects for several
- *                                  processors give the same bits (targets.c)
- *   gradc-smith net SEED|FILE...   ... some of them
+ *   gradc-smith nets [--seed N] [--count N] [--jobs N] [--reduce]   ordinary nets (gen_net.c), and,
+ * of odd seeds, models of larger sizes: their objects for several processors give the same bits
+ * (targets.c) gradc-smith net SEED|FILE...   ... some of them
  *
  * The objects of a model have most of their kernels in common: where GRADC_CACHE is a folder, a
  * kernel is compiled once. */
@@ -82,7 +81,7 @@ typedef struct Verdict {
     int32_t chunked;        /* that are in row chunks from the start */
     int32_t panels;         /* with parameters in panels */
     int32_t chains;         /* with kernels in chains */
-    int32_t objects;        /* compared with that for this processor */
+    int32_t objects;        /* compared with another one's bits */
     int32_t
         ties; /* steps that are off their definition where an argmax, or all, is up to rounding */
     double worst_forward, worst_quotient;
@@ -101,12 +100,13 @@ const char *net_text(uint64_t seed, Arena *a);
 /* export.c: prints the model, its data and what the object gives, as one line of JSON. */
 void export_model(const char *text, uint64_t seed, Verdict *v);
 
-/* check.c: runs every check. */
+/* Of a model's text, with what the seed draws; `loud`: the compiler's messages are printed. */
 typedef void Check(const char *text, uint64_t seed, bool loud, Verdict *v);
+/* check.c: every check. */
 Check check_model;
-/* targets.c: of a net. */
+/* targets.c: its objects for several processors. */
 Check check_targets;
-/* ... in a process of its own, for models that crash the compiler. */
+/* One of them in a process of its own, for models that crash the compiler. */
 void check_apart(Check *check, const char *text, uint64_t seed, bool loud, Verdict *v);
 
 /* A smaller text that fails with the same fault. */

@@ -29,7 +29,7 @@ for model in tests/smith/nets/*.model; do
     check "$model" build/gradc-smith net "$model"
 done
 run nets build/gradc-smith nets --seed "$((1000000 * ${SEED:-1}))" --count "${NETS:-24}" \
-    --jobs "$(cores)" --reduce
+    --jobs "$(cores)"
 demand=
 [ "$models" -ge 250 ] && demand=--demand
 run random build/gradc-smith run --seed "$((1000000 * ${SEED:-1}))" --count "$models" \

@@ -93,11 +93,8 @@ static void emit_lap(Calls *c, int64_t step)
 
 static bool has_scratch(const Calls *c, const Call *call)
 {
-    const KernelFn *k = &c->m->kernel[call->kernel];
-    int64_t lanes = model_lanes(c->m, call), threads = c->m->p->threads_max;
-    bool alone = k->chunks <= 1 && c->scratch == NULL; /* with that of all lanes */
-    bool fits = alone || c->scratch != NULL || k->chunks <= lanes || threads <= lanes;
-    return fits && k->scratch <= model_lane_bytes(c->m, call) * (alone ? lanes : 1);
+    Room room = room_of(c->m->p, call);
+    return room_holds(&room, &c->m->kernel[call->kernel], c->m->p->threads_max, c->scratch != NULL);
 }
 
 /* The operand that is true before the kernel runs (KContract.all; a contraction has no LOCAL

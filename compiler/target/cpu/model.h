@@ -5,6 +5,7 @@
 #include "../facts.h"
 #include "object.h"
 #include "panels.h"
+#include "room.h"
 #include "support.h"
 
 typedef struct Model {
@@ -27,15 +28,15 @@ typedef struct Model {
 /* Scratch of a call's lanes: from the start of the block, so many lanes, of so many bytes each. */
 static inline int64_t model_scratch(const Model *m, const Call *call)
 {
-    return call->scratch > 0 ? call->scratch : m->p->lanes_offset;
+    return room_of(m->p, call).lo;
 }
 static inline int64_t model_lanes(const Model *m, const Call *call)
 {
-    return call->scratch > 0 ? call->lanes : m->p->threads_max;
+    return room_of(m->p, call).lanes;
 }
 static inline int64_t model_lane_bytes(const Model *m, const Call *call)
 {
-    return call->scratch > 0 ? call->lane_bytes : m->p->lane_bytes;
+    return room_of(m->p, call).bytes;
 }
 
 /* grain.c: which of its kernels are shared out, once all are known. */

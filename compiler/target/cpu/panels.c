@@ -4,6 +4,7 @@
 #include "panels.h"
 
 #include <string.h>
+#include "room.h"
 
 typedef enum State { ROWS, WANTED, REFUSED } State; /* REFUSED: for good */
 
@@ -144,12 +145,8 @@ static bool has_scratch(const Search *s, const Call *c, const Kernel *k)
     KernelFn f = x->kind == K_LOOP ? plan_loop_kernel(s->m, x, &scratch)
                                    : plan_contraction(s->m, x, &scratch);
     arena_free(&scratch);
-    bool alone = f.chunks <= 1 && s->in_turns == 0; /* with the scratch of all lanes */
-    int64_t lanes = c->scratch > 0 ? c->lanes : s->p->threads_max;
-    int64_t bytes = c->scratch > 0 ? c->lane_bytes : s->p->lane_bytes;
-    int64_t most = f.chunks < s->p->threads_max ? f.chunks : s->p->threads_max;
-    return alone ? f.scratch <= bytes * lanes
-                 : f.scratch <= bytes && (most <= lanes || s->in_turns > 0);
+    Room room = room_of(s->p, c);
+    return room_holds(&room, &f, s->p->threads_max, s->in_turns > 0);
 }
 
 /* ---- the search ------------------------------------------------------------------------------ */

@@ -4,7 +4,7 @@
 
 #include <string.h>
 #include "con.h"
-#include "emit.h"
+#include "room.h"
 
 enum { REACH = 4, MAX_LOADS = 6 };
 
@@ -224,6 +224,7 @@ typedef struct Search {
     const Program *from;
     Program *to;
     Arena *arena;
+    int in_turns; /* loops around, whose turns lanes may take whole */
     bool any;
 } Search;
 
@@ -237,18 +238,6 @@ static bool meet(const Buffer *x, const Buffer *y)
 {
     return x == y ||
            (x->offset >= 0 && y->offset >= 0 && x->offset < end_of(y) && y->offset < end_of(x));
-}
-
-/* Scratch that the block has for a call: of so many lanes, so many bytes each, from lo on. */
-typedef struct Room {
-    int64_t lo, lanes, bytes;
-} Room;
-
-static Room room_of(const Program *p, const Call *c)
-{
-    if (c->scratch > 0)
-        return (Room){c->scratch, c->lanes, c->lane_bytes};
-    return (Room){p->lanes_offset, p->threads_max, p->lane_bytes};
 }
 
 /* The call touches no byte of what the sum gives, nor writes one that it reads. */
@@ -286,8 +275,7 @@ static bool suits(const Search *t, const Call *c, const Kernel *x, int64_t read)
     KernelFn without =
         plan_contraction(t->m, kernel_expand(&scratch, k, t->m->exponents), &scratch);
     KernelFn with = plan_contraction(t->m, kernel_expand(&scratch, x, t->m->exponents), &scratch);
-    bool fits = with.scratch <= room.bytes &&
-                (with.chunks <= room.lanes || t->from->threads_max <= room.lanes);
+    bool fits = room_holds(&room, &with, t->from->threads_max, t->in_turns > 0);
     bool pays = with.cycles - without.cycles <= cycles_an_element * (double)read;
     arena_free(&scratch);
     return fits && pays;
@@ -378,8 +366,11 @@ static Call *copy_calls(Search *t, const Call *call, int32_t n, int32_t *left)
         Call c = taken[i] ? to[i] : call[i];
         if (kernel && !taken[i])
             c.kernel = program_kernel(t->to, t->from->kernel.at[call[i].kernel]);
-        else if (call[i].n_body > 0)
+        bool turns = call[i].kind == CALL_LOOP && call[i].turns > 0;
+        t->in_turns += turns;
+        if (!kernel && call[i].n_body > 0)
             c.body = copy_calls(t, call[i].body, call[i].n_body, &c.n_body);
+        t->in_turns -= turns;
         to[(*left)++] = c;
     }
     return to;
