@@ -293,8 +293,10 @@ static Lv load_one(Gen *g, const KAccess *a, DType t, Inside in)
     bool valid = always_valid(g, a), careless = g->careless[a - g->k->access.at];
     Lv ok = valid ? NULL : in.all;
     if (in.lane != NULL && !valid) {
-        Lt type = LLVMTypeOf(in.lane);
-        Lv any = ir_intrinsic(g->ir, "llvm.vector.reduce.or", &type, 1, &in.lane, 1);
+        /* A lane that is not there, beyond its run, may be inside of the bounds. */
+        Lv lanes = both(g, g->mask, in.lane);
+        Lt type = LLVMTypeOf(lanes);
+        Lv any = ir_intrinsic(g->ir, "llvm.vector.reduce.or", &type, 1, &lanes, 1);
         ok = both(g, ok, any);
     }
     if (g->from != NULL) /* there may be no lane, and then the loops' indices are not in range */
