@@ -11,7 +11,7 @@
 #   KILLS                         20           200   kills of a training run
 #   RANDOM_MODELS                250         5,000   random models
 #   WORK_MODELS                  400        20,000   models whose kernels' operations are counted
-#   NETS                          24         2,000   nets, for several processors
+#   NETS                          16         2,000   nets, for several processors
 #   JAX_MODELS                    20           300   judged by JAX
 #   MUTATIONS                    500         5,000   edits of the examples
 #   BOUND_GRAPHS                  12           500   graphs whose bounds HiGHS judges

@@ -1,7 +1,7 @@
 # Random valid models (tests/smith): RANDOM_MODELS of them (250), from SEED; before them the reduced
 # ones that gradc once got wrong, keys that are transposed before a scan, and sums in passing;
 # WORK_MODELS (400) of matrices, whose kernels compute no sum for each element of what reads it; NETS
-# (24) of ordinary layers and sizes, whose objects for other processors give the same bits, and those
+# (16) of ordinary layers and sizes, whose objects for other processors give the same bits, and those
 # that did not (tests/smith/nets).
 . tests/stage.sh
 need_gradc
@@ -28,7 +28,7 @@ run work build/gradc-smith work --seed "$((1000000 * ${SEED:-1}))" --count "${WO
 for model in tests/smith/nets/*.model; do
     check "$model" build/gradc-smith net "$model"
 done
-run nets build/gradc-smith nets --seed "$((1000000 * ${SEED:-1}))" --count "${NETS:-24}" \
+run nets build/gradc-smith nets --seed "$((1000000 * ${SEED:-1}))" --count "${NETS:-16}" \
     --jobs "$(cores)"
 demand=
 [ "$models" -ge 250 ] && demand=--demand
