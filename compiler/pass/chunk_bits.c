@@ -51,9 +51,7 @@ static bool sums_otherwise(const Graph *g, Ref r, int axis, int64_t slices)
         if (contract_in_leaves(part, all / whole) != contract_in_leaves(whole, all / whole))
             return true;
         int64_t read = i < 0 ? 0 : elems(g, r) + elems(g, arg(g, r, 1 - i));
-        DType t = type_of(g, r)->dtype;
-        bool wide = t == F32 || t == F64;
-        if (i >= 0 && wide && most_leaves(whole, all / whole, read) > 1)
+        if (i >= 0 && most_leaves(type_of(g, r)->dtype, whole, all / whole, read) > 1)
             return true; /* a gradient of the whole is cut, no product in a scan's body is */
     }
     return false;

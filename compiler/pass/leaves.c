@@ -21,9 +21,10 @@ static int slowest(const Attr *extent, int n_out)
     return 0;
 }
 
-int64_t most_leaves(int64_t results, int64_t terms, int64_t read)
+int64_t most_leaves(DType t, int64_t results, int64_t terms, int64_t read)
 {
-    if (results <= 0 || results > MOST_RESULTS)
+    bool wide = t == F32 || t == F64; /* parts of a sum are not rounded to halves */
+    if (!wide || results <= 0 || results > MOST_RESULTS)
         return 1;
     if (results <= FEW_RESULTS && terms >= MANY_TERMS)
         return LEAVES_OF_FEW;
@@ -42,13 +43,11 @@ static int64_t leaves_of(const Graph *g, Ref r)
     int64_t terms = 1, results = type_elems(type_of(g, r));
     for (int i = n_out; i < extent->n; i++)
         terms *= extent->ints[i];
-    DType t = type_of(g, r)->dtype;
-    bool wide = t == F32 || t == F64; /* parts of a sum are not rounded to halves */
     bool room = extent->n < MAX_INDICES && n_out < MAX_RANK;
-    if (k == 0 || !wide || !room)
+    if (k == 0 || !room)
         return 1;
     int64_t read = type_elems(type_of(g, arg(g, r, 0))) + type_elems(type_of(g, arg(g, r, 1)));
-    int64_t leaves = most_leaves(results, terms, read);
+    int64_t leaves = most_leaves(type_of(g, r)->dtype, results, terms, read);
     while (extent->ints[k] % leaves != 0)
         leaves--;
     return leaves;

@@ -105,9 +105,9 @@ bool part_drops(const Origin *o);
  * are sums of several products (leaves.c). NULL: there are none. The caller frees it.
  * breaks: the order of those sums. */
 Graph *sum_in_leaves(const Graph *g);
-/* Products at the most, in place of one with so many results, each a sum of so many terms, that
- * reads so many elements; as many as some extent is a multiple of. */
-int64_t most_leaves(int64_t results, int64_t terms, int64_t read);
+/* Products at the most, in place of one of this type with so many results, each a sum of so many
+ * terms, that reads so many elements; 1: it stays one. As many are made as divide what is cut. */
+int64_t most_leaves(DType t, int64_t results, int64_t terms, int64_t read);
 
 /* A copy of the graph g in which what products of many turns of a scan would transpose, each for
  * itself, is transposed before the scan (transpose_once.c). No bit changes. NULL: there is none.

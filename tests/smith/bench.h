@@ -56,6 +56,8 @@ bool bench_edge(Bench *b, const char *block);
  */
 typedef int RunEntry(void *g, const gradc_block *in, gradc_block *out);
 int bench_call(Bench *b, const Entry *e, void *g, RunEntry *call, int64_t rows);
+/* The bytes of tensor i of the handle g, after a call of the entry; NULL after noting a fault. */
+const void *bench_tensor(Bench *b, void *g, int i, const char *entry);
 /* The number of an entry's result in the model's table. */
 int bench_output(const Bench *b, const Result *r);
 /* Element i as a number; integers give 0, for they are shown by their place. */

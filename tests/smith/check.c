@@ -213,6 +213,17 @@ static bool same(Bench *b, Fault f, const char *entry, const char *name, const B
         element_of(want->dtype, judged, i), b->lanes, (long long)b->in_block->rows);
 }
 
+const void *bench_tensor(Bench *b, void *g, int i, const char *entry)
+{
+    const Tensor *t = &b->p->tensor.at[i];
+    size_t bytes = (size_t)b->p->buffer.at[t->buffer].bytes;
+    void *got = arena_alloc(&b->arena, bytes + 1);
+    if (b->m->read(g, i, got, bytes) == GRADC_OK)
+        return got;
+    fault(b->v, FAULT_STATUS, "reading %s after %s: %s", t->name, entry, b->m->error(g));
+    return NULL;
+}
+
 /* Tensors of the given kind: pinned ones, or gradients. */
 static bool same_tensors(Bench *b, Fault f, const char *entry, void *g, bool gradients)
 {
@@ -221,12 +232,8 @@ static bool same_tensors(Bench *b, Fault f, const char *entry, void *g, bool gra
         const Buffer *x = &b->p->buffer.at[t->buffer];
         if ((x->role == ROLE_GRADIENT) != gradients)
             continue;
-        void *got = arena_alloc(&b->arena, (size_t)x->bytes + 1);
-        int st = b->m->read(g, i, got, (size_t)x->bytes);
-        if (st != GRADC_OK)
-            return fault(b->v, FAULT_STATUS, "reading %s after %s: %s", t->name, entry,
-                         b->m->error(g));
-        if (!same(b, f, entry, t->name, x, got))
+        const void *got = bench_tensor(b, g, i, entry);
+        if (got == NULL || !same(b, f, entry, t->name, x, got))
             return false;
     }
     return true;

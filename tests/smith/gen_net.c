@@ -85,6 +85,15 @@ static void add_activation(Net *n, char *name)
     text_add(&n->text, "    %s = %s(%s)\n", new_name(n, name), f, x);
 }
 
+/* A layer is the newest value now, most often with an activation. Gives true, for its caller. */
+static bool go_on_with(Net *n, const Image *y)
+{
+    n->x = *y;
+    if (chance(n, 70))
+        add_activation(n, n->x.name);
+    return true;
+}
+
 /* By axis. */
 typedef struct Window {
     int64_t kernel[MOST_AXES], stride[MOST_AXES], padding[MOST_AXES], dilation[MOST_AXES];
@@ -163,10 +172,7 @@ static bool add_convolution(Net *n)
     add_list(n, "dilation", w.dilation, y.axes);
     text_add(&n->text, ", groups = %lld, bias = %s) as %s_\n", (long long)groups,
              truth(chance(n, 50)), y.name);
-    n->x = y;
-    if (chance(n, 70))
-        add_activation(n, n->x.name);
-    return true;
+    return go_on_with(n, &y);
 }
 
 static bool add_transposed(Net *n)
@@ -193,10 +199,7 @@ static bool add_transposed(Net *n)
         "output_padding = %lld, groups = %lld, bias = %s) as %s_\n",
         y.name, y.axes, n->x.name, (long long)y.channels, (long long)kernel, (long long)stride,
         (long long)padding, (long long)more, (long long)groups, truth(chance(n, 50)), y.name);
-    n->x = y;
-    if (chance(n, 70))
-        add_activation(n, n->x.name);
-    return true;
+    return go_on_with(n, &y);
 }
 
 static bool add_norm(Net *n)
@@ -218,10 +221,7 @@ static bool add_norm(Net *n)
                  y.name, n->x.name, y.name);
     else
         text_add(&n->text, "    %s = nn.instance_norm(%s)\n", y.name, n->x.name);
-    n->x = y;
-    if (chance(n, 70))
-        add_activation(n, n->x.name);
-    return true;
+    return go_on_with(n, &y);
 }
 
 static bool add_pool(Net *n)
@@ -305,7 +305,7 @@ static bool add_gate(Net *n)
     return true;
 }
 
-/* Channels of four become places of a square, or the other way round. */
+/* Four channels become a square of places. */
 static bool add_shuffle(Net *n)
 {
     Image y = n->x;
@@ -358,11 +358,12 @@ static void add_block(Net *n, char *x, int64_t length, int64_t width)
     while (width % heads != 0 || width / heads % 2 != 0)
         heads--;
     new_name(n, y);
+    const char *causal = truth(chance(n, 50)), *rate = chance(n, 20) ? "0.1" : "0";
     if (chance(n, 30))
         text_add(&n->text, "    %s = nn.llama_block(%s, %lld) as %s_\n", y, x, (long long)heads, y);
     else
         text_add(&n->text, "    %s = nn.block(%s, %lld, causal = %s, rate = %s) as %s_\n", y, x,
-                 (long long)heads, truth(chance(n, 50)), chance(n, 20) ? "0.1" : "0", y);
+                 (long long)heads, causal, rate, y);
     memcpy(x, y, sizeof y);
 }
 

@@ -26,9 +26,11 @@
  *   gradc-smith check FILE...      checks models that somebody else has written
  *   gradc-smith reduce SEED|FILE   a smaller model that fails in the same way
  *   gradc-smith work [--seed N] [--count N]     what kernels compute, of models of work.c
- *   gradc-smith nets [--seed N] [--count N] [--jobs N] [--reduce]   ordinary nets (gen_net.c), and,
- * of odd seeds, models of larger sizes: their objects for several processors give the same bits
- * (targets.c) gradc-smith net SEED|FILE...   ... some of them
+ *   gradc-smith nets [--seed N] [--count N] [--jobs N] [--reduce]   as `run`, of ordinary nets
+ *   gradc-smith net SEED|FILE...   as `check`
+ *
+ * Nets are gen_net.c's, and, of odd seeds, models of larger sizes: their objects for several
+ * processors give the same bits (targets.c).
  *
  * The objects of a model have most of their kernels in common: where GRADC_CACHE is a folder, a
  * kernel is compiled once. */

@@ -41,10 +41,9 @@ static bool keep_tensors(Bench *b, Bits *bits, void *g, const char *call, bool g
         const Buffer *x = &b->p->buffer.at[t->buffer];
         if ((x->role == ROLE_GRADIENT) != gradients)
             continue;
-        void *got = arena_alloc(&b->arena, (size_t)x->bytes + 1);
-        if (b->m->read(g, i, got, (size_t)x->bytes) != GRADC_OK)
-            return fault(b->v, FAULT_STATUS, "reading %s after %s: %s", t->name, call,
-                         b->m->error(g));
+        const void *got = bench_tensor(b, g, i, call);
+        if (got == NULL)
+            return false;
         keep(b, bits, call, t->name, x->dtype, x->elems, got);
     }
     return true;

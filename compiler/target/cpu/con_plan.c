@@ -307,8 +307,8 @@ static void cut_k(ConPlan *p)
         cut_in_place(p);
     if (p->pairs)
         p->kc = align_up(p->kc, 2);
-    int64_t panel = larger_of(p->rows.k_panel, p->cols.k_panel); /* of the last indices, both: one
-                                                                  * is a multiple of the other */
+    /* Both are extents of the last indices: one is a multiple of the other. */
+    int64_t panel = larger_of(p->rows.k_panel, p->cols.k_panel);
     if (p->kc < p->leaf)
         p->kc = ceil_div(p->kc, panel) * panel;
     p->chains = p->kc < p->leaf;
