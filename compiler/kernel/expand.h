@@ -8,7 +8,7 @@
 typedef struct Fn {
     Kernel *k;
     DType t, i;     /* F32 with I32, or F64 with I64 */
-    bool exponents; /* EXPONENT and FRACTION are instructions */
+    bool exponents; /* EXPONENT, FRACTION and SCALE are instructions */
 } Fn;
 
 static inline bool single(const Fn *f)

@@ -3,20 +3,42 @@
 #include "coefficients.h"
 #include "expand.h"
 
-/* 1 + r + r^2 P(r), times 4^n: the scale is applied in two steps of 2^n, so
- * that it neither overflows nor vanishes before the result does, and only the
- * last product rounds. What is far too small, as e^-inf of a mask, stays so far
- * below the least denormal that no processor takes it for nearly one: where that
+/* e^r = 1 + r + r^2 P(r). */
+static Val exp_of_rest(const Fn *f, Val r)
+{
+    Val p = POLY(f, r, exp_poly), one = num(f, 1);
+    p = fused(f, p, r, one);
+    return fused(f, p, r, one);
+}
+
+/* 4^n e^r in f32 by SCALE, which has no overflow before the result's. 2n is rounded as n is by
+ * fn_power_split, at twice the magic number. What rounds to zero is not left to SCALE, for the
+ * microcode's sake: see below. */
+static Val exp_by_scale(const Fn *f, Val x)
+{
+    Val per = num(f, 0x1.71547652b82fep+0), magic = num(f, 2 * fn_magic(f));
+    Val least = num(f, -104), high = num(f, -ln2_high(f)), low = num(f, -ln2_low(f));
+    Val is_less = less(f, x, least), zero = num(f, 0);
+    x = fn_at_most(f, x, 89);
+    Val shifted = fused(f, x, per, magic), n2 = sub(f, shifted, magic);
+    Val r = fused(f, n2, high, x);
+    r = fused(f, n2, low, r);
+    Val y = k_binary(f->k, KI_SCALE, exp_of_rest(f, r), n2);
+    return choose(f, is_less, zero, y);
+}
+
+/* 4^n e^r: the scale is applied in two steps of 2^n, so that it neither overflows nor vanishes
+ * before the result does, and only the last product rounds. What is far too small, as e^-inf of a
+ * mask, stays so far below the least denormal that no processor takes it for nearly one: where that
  * is handled by microcode, it takes a hundred times as long. */
 Val expand_exp(const Fn *f, Val x)
 {
+    if (f->exponents)
+        return exp_by_scale(f, x);
     x = fn_at_most(f, x, single(f) ? 89 : 710);
     x = fn_at_least(f, x, single(f) ? -120 : -780);
     Power e = fn_power_split(f, x, 2);
-    Val p = POLY(f, e.r, exp_poly), one = num(f, 1);
-    p = fused(f, p, e.r, one);
-    p = fused(f, p, e.r, one);
-    Val scale = float_of(f, e.field);
+    Val p = exp_of_rest(f, e.r), scale = float_of(f, e.field);
     p = mul(f, p, scale);
     return mul(f, p, scale);
 }

@@ -195,6 +195,17 @@ static float fraction(float x)
     return x == 0 || isinf(x) ? 1 : 2 * frexpf(x, &e);
 }
 
+/* By a double, which holds the product before it is rounded. */
+static float scaled(float x, float y)
+{
+    enum { FAR = 400 }; /* more than floats are apart */
+    if (isnan(y))
+        return y;
+    if (isinf(y))
+        return isnan(x) ? (y > 0 ? y : 0) : x * (y > 0 ? y : 0);
+    return (float)ldexp((double)x, (int)fmax(-FAR, fmin(floor((double)y), FAR)));
+}
+
 static void splat(const Op *o, const Reg *a, Reg *r, int n)
 {
     for (int l = 0; l < n; l++) {
@@ -256,6 +267,7 @@ void interp_alu(const Op *o, Reg *r, int n)
         DOUBLE(KI_RINT, rint(x))
         FLOAT(KI_EXPONENT, logbf(x))
         FLOAT(KI_FRACTION, fraction(x))
+        FLOAT(KI_SCALE, scaled(x, y))
 
         INT(KI_ADD, interp_wrap(t, wrap_add(x, y)))
         INT(KI_SUB, interp_wrap(t, wrap_sub(x, y)))

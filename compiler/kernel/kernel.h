@@ -309,8 +309,8 @@ bool kernel_same(const Kernel *x, const Kernel *y); /* but for their names */
 /* A copy in which every MATH instruction is a polynomial of the other ones, the
  * same on every target (expand.c: methods, errors in ulp, sources), and in which
  * half types are left only in LOAD, STORE, CONST, SELECT, variables, and CASTs from
- * and to f32, which convert as dtype.h does. `exponents`: with EXPONENT and FRACTION,
- * for a target that has instructions for them; the results have the same bits. */
+ * and to f32, which convert as dtype.h does. `exponents`: with EXPONENT, FRACTION
+ * and SCALE, for a target that has instructions for them; the results have the same bits. */
 Kernel *kernel_expand(Arena *arena, const Kernel *k, bool exponents);
 
 /* ---- the judge (interp.c) ------------------------------------------------ */

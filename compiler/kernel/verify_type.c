@@ -41,6 +41,7 @@ static bool takes(KOp op, DType t)
         return t == I32;
     case KI_EXPONENT:
     case KI_FRACTION:
+    case KI_SCALE:
         return t == F32;
     case KI_EQ:
     case KI_NE:

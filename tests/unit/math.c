@@ -134,15 +134,18 @@ START_TEST(f32_functions)
 }
 END_TEST
 
-/* By instructions for exponents and fractions, log has the same bits; NaN is NaN. */
-static void same_logarithms(const float *x)
+/* By instructions for exponents and scales, exp and log have the same bits; NaN is NaN. */
+static const KOp by_exponents[] = {KI_EXP, KI_LOG};
+enum { N_BY_EXPONENTS = sizeof by_exponents / sizeof *by_exponents };
+
+static void same_by_exponents(KOp op, const float *x)
 {
     static float out[2][BLOCK];
     Arena a = {0};
-    const Kernel *log = elementwise(&a, KI_LOG, F32);
+    const Kernel *of_all = elementwise(&a, op, F32);
     int32_t size[2];
     for (int by = 0; by < 2; by++) {
-        const Kernel *k = kernel_expand(&a, log, by);
+        const Kernel *k = kernel_expand(&a, of_all, by);
         size[by] = k->inst.n;
         kernel_run(k, K_EXACT, (const KMem[]){{(float *)(uintptr_t)x, NULL}, {out[by], NULL}}, &a);
     }
@@ -150,23 +153,30 @@ static void same_logarithms(const float *x)
     for (int i = 0; i < BLOCK; i++)
         ck_assert_msg(memcmp(&out[0][i], &out[1][i], sizeof *x) == 0 ||
                           (isnan(out[0][i]) && isnan(out[1][i])),
-                      "log(%a): %a, and by exponents %a", x[i], out[0][i], out[1][i]);
+                      "%s(%a): %a, and by exponents %a", kop_text(op), x[i], out[0][i], out[1][i]);
     arena_free(&a);
 }
 
-START_TEST(logarithms_by_exponents)
+START_TEST(functions_by_exponents)
 {
     static float x[BLOCK];
+    const KOp op = by_exponents[_i];
     const bool few = getenv("GRADC_SHORT") != NULL;
     const uint64_t step = getenv("GRADC_FULL") != NULL ? 1 : few ? 20411 : 2039;
     for (uint64_t u = 0; u < UINT64_C(1) << 32;) {
         for (int n = 0; n < BLOCK; n++, u += step)
             x[n] = f32_of((uint32_t)u);
-        same_logarithms(x);
+        same_by_exponents(op, x);
     }
     for (int i = 0; i < BLOCK; i++) /* around 4/3 of each power of two */
         x[i] = ldexpf(0x1.555554p+0F + (float)(i % 4) * 0x1p-23F, i / 4 % 256 - 128);
-    same_logarithms(x);
+    same_by_exponents(op, x);
+    for (int i = 0; i < BLOCK; i++) /* whose exp is denormal, or next to that */
+        x[i] = -87 - (float)i * (18.0F / BLOCK);
+    same_by_exponents(op, x);
+    for (int i = 0; i < BLOCK; i++) /* around every half of ln2 */
+        x[i] = (float)(i / 16 % 512 - 256) * 0x1.62e43p-2F + (float)(i % 16 - 8) * 0x1p-20F;
+    same_by_exponents(op, x);
 }
 END_TEST
 
@@ -380,7 +390,7 @@ Suite *suite_math(void)
     tcase_add_loop_test(f32, f32_functions, 0, N_FUNCTIONS);
     tcase_add_loop_test(f64, f64_functions, 0, N_FUNCTIONS);
     tcase_add_loop_test(f32, special_values, 0, N_FUNCTIONS);
-    tcase_add_test(f32, logarithms_by_exponents);
+    tcase_add_loop_test(f32, functions_by_exponents, 0, N_BY_EXPONENTS);
     tcase_add_test(f32, pow_f32);
     tcase_add_test(f64, pow_f64);
     TCase *random = tcase_create("random");

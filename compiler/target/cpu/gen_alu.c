@@ -110,8 +110,9 @@ static Lv float_op(Gen *g, KOp op, DType t, Lv x, Lv y, Lv z)
         return rounding(g, op, t, x);
     case KI_EXPONENT:
     case KI_FRACTION:
+    case KI_SCALE:
         assert(g->ir->mach->exponents);
-        return gen_exponent(g, op, x);
+        return gen_exponent(g, op, x, y);
     default:
         assert(false && "an operation that floats do not have");
         return x;

@@ -1,26 +1,28 @@
-/* EXPONENT and FRACTION by VGETEXPPS and VGETMANTPS of AVX-512, which also see to zeros,
- * denormals, infinities and NaN as these are defined: Intel SDM volume 2C. */
+/* EXPONENT, FRACTION and SCALE by VGETEXPPS, VGETMANTPS and VSCALEFPS of AVX-512, which also see to
+ * zeros, denormals, infinities and NaN as these are defined: Intel SDM volume 2C. */
 #include "gen.h"
 
 enum { MOST_LANES = 64 }; /* as of ir_shuffle */
 
 /* Of 4, 8 or 16 lanes. */
-static Lv of_register(Gen *g, KOp op, Lv x)
+static Lv of_register(Gen *g, KOp op, Lv x, Lv y)
 {
     enum { NAN_BELOW_ZERO = 12, ROUNDED_AS_ALWAYS = 4 }; /* of a fraction from 1 to 2 */
     Ir *ir = g->ir;
     int lanes = lanes_of(x), n = 0;
-    bool is_fraction = op == KI_FRACTION, is_whole = lanes == 16;
-    Lv arg[5];
+    bool is_whole = lanes == 16;
+    Lv arg[6];
     arg[n++] = x;
-    if (is_fraction)
+    if (kop_args(op) == 2)
+        arg[n++] = y;
+    if (op == KI_FRACTION)
         arg[n++] = ir_int32(ir, NAN_BELOW_ZERO);
     arg[n++] = LLVMGetPoison(LLVMTypeOf(x)); /* of lanes that a mask leaves out */
     arg[n++] = LLVMConstAllOnes(is_whole ? LLVMInt16TypeInContext(ir->c) : ir->i8);
     if (is_whole)
         arg[n++] = ir_int32(ir, ROUNDED_AS_ALWAYS);
-    const char *name = arena_printf(ir->arena, "llvm.x86.avx512.mask.%s.ps.%d",
-                                    is_fraction ? "getmant" : "getexp", 32 * lanes);
+    const char *what = op == KI_EXPONENT ? "getexp" : op == KI_FRACTION ? "getmant" : "scalef";
+    const char *name = arena_printf(ir->arena, "llvm.x86.avx512.mask.%s.ps.%d", what, 32 * lanes);
     return ir_intrinsic(ir, name, NULL, 0, arg, n);
 }
 
@@ -32,21 +34,32 @@ static Lv some_lanes(Gen *g, Lv x, int from, int n)
     return ir_shuffle(g->ir, x, x, lane, n);
 }
 
-Lv gen_exponent(Gen *g, KOp op, Lv x)
+static Lv part(Gen *g, KOp op, Lv x, Lv y, int from, int n)
+{
+    Lv some = some_lanes(g, x, from, n);
+    return gen_exponent(g, op, some, kop_args(op) == 2 ? some_lanes(g, y, from, n) : NULL);
+}
+
+/* In the first lane. */
+static Lv alone(Gen *g, Lv x)
+{
+    Ir *ir = g->ir;
+    return LLVMBuildInsertElement(ir->b, LLVMGetPoison(ir_vec(ir->f32, 4)), x, ir_int32(ir, 0), "");
+}
+
+Lv gen_exponent(Gen *g, KOp op, Lv x, Lv y)
 {
     Ir *ir = g->ir;
     int n = lanes_of(x);
     if (n == 1) {
-        Lv first = ir_int32(ir, 0), none = LLVMGetPoison(ir_vec(ir->f32, 4));
-        Lv y = of_register(g, op, LLVMBuildInsertElement(ir->b, none, x, first, ""));
-        return LLVMBuildExtractElement(ir->b, y, first, "");
+        Lv z = of_register(g, op, alone(g, x), kop_args(op) == 2 ? alone(g, y) : NULL);
+        return LLVMBuildExtractElement(ir->b, z, ir_int32(ir, 0), "");
     }
     if (n < 4)
-        return some_lanes(g, of_register(g, op, some_lanes(g, x, 0, 4)), 0, n);
+        return some_lanes(g, part(g, op, x, y, 0, 4), 0, n);
     if (n <= 16)
-        return of_register(g, op, x);
-    Lv low = gen_exponent(g, op, some_lanes(g, x, 0, n / 2));
-    Lv high = gen_exponent(g, op, some_lanes(g, x, n / 2, n / 2));
+        return of_register(g, op, x, y);
+    Lv low = part(g, op, x, y, 0, n / 2), high = part(g, op, x, y, n / 2, n / 2);
     int lane[MOST_LANES];
     for (int i = 0; i < n; i++)
         lane[i] = i;

@@ -32,7 +32,7 @@ typedef struct Machine {
     bool masked;       /* masked loads and stores of 4- and 8-byte elements */
     bool masked_small; /* of 1- and 2-byte elements too */
     bool f16c;         /* f16 <-> f32 in hardware */
-    bool exponents;    /* exponents and fractions of f32 by instructions */
+    bool exponents;    /* exponents, fractions and scales of f32 by instructions */
     int64_t l1_bytes, l2_bytes;
 } Machine;
 
