@@ -140,15 +140,16 @@ find_nvrtc() {
     false
 }
 
-# nvrtc_set SET[@N]: to a file of its own, as many run at once. For three architectures programs, and
-# under GRADC_FULL all of them; each op for the least and the newest, the rest for the newest.
+# nvrtc_set SET[@N]: to a file of its own, as many run at once. Under GRADC_FULL for three
+# architectures; else for the newest, and for the least where its words may be others: each op, and
+# models of halves. What nvrtc_needs compiles for two others, too, are the other models.
 nvrtc_set() {
     set=${1%@*} local=0 archs=sm_80,sm_90,newest
     case $1 in *@*) local=${1##*@} ;; esac
     what=$set
     [ -n "${GRADC_FULL:-}" ] || case $set in
-    *.model*) ;;
-    ops) archs=sm_80,newest ;;
+    *line.model) ;;
+    ops | *.model:*) archs=sm_80,newest ;;
     *) archs=newest ;;
     esac
     case $set in
