@@ -9,6 +9,7 @@
 #include "cpu/wide.h"
 #include "target/cpu/join.h"
 #include "target/cpu/units.h"
+#include "target/elf.h"
 
 /* ---- parts that are made by hand --------------------------------------------------------- */
 
@@ -215,6 +216,57 @@ START_TEST(threads_and_caches_give_the_same_bytes)
 }
 END_TEST
 
+static ElfSection section_of(const ObjectFile *o, uint64_t i)
+{
+    ElfHeader head;
+    ElfSection s;
+    memcpy(&head, o->bytes, sizeof head);
+    memcpy(&s, o->bytes + head.shoff + i * sizeof s, sizeof s);
+    return s;
+}
+
+/* The labels of local symbols, which is what a name that begins with .L is. */
+static int labels(const ObjectFile *o, const char **name, int most)
+{
+    ElfSection table = section_of(o, 0);
+    for (uint64_t i = 1; table.type != ELF_SYMTAB; i++)
+        table = section_of(o, i);
+    const char *names = (const char *)o->bytes + section_of(o, table.link).offset;
+    int n = 0;
+    for (uint64_t at = 0; at < table.size; at += sizeof(ElfSymbol)) {
+        ElfSymbol s;
+        memcpy(&s, o->bytes + table.offset + at, sizeof s);
+        if (strncmp(names + s.name, ".L", 2) == 0) {
+            ck_assert_int_eq(s.info >> 4, ELF_LOCAL);
+            ck_assert_int_lt(n, most);
+            name[n++] = names + s.name;
+        }
+    }
+    return n;
+}
+
+static int by_name(const void *x, const void *y)
+{
+    return strcmp(*(const char *const *)x, *(const char *const *)y);
+}
+
+/* Each part has names of its own for its constants, and LLVM 16 links by names. */
+START_TEST(labels_are_told_apart)
+{
+    static const char *name[4096];
+    Ctx cx;
+    ctx_init(&cx);
+    TargetOptions o = {.threads_max = 8, .triple = "x86_64-linux-gnu", .cpu = "baseline"};
+    ObjectFile object = emit(&cx, &o);
+    int n = labels(&object, name, sizeof name / sizeof *name);
+    ck_assert_int_gt(n, 20);
+    qsort(name, (size_t)n, sizeof *name, by_name);
+    for (int i = 1; i < n; i++)
+        ck_assert_str_ne(name[i - 1], name[i]);
+    ctx_free(&cx);
+}
+END_TEST
+
 Suite *suite_cpu_join(void);
 Suite *suite_cpu_join(void)
 {
@@ -225,6 +277,7 @@ Suite *suite_cpu_join(void)
     tcase_add_test(t, what_does_not_fit_is_named);
     tcase_add_loop_test(t, damaged_parts_are_survived, 0, 2);
     tcase_add_loop_test(t, threads_and_caches_give_the_same_bytes, 0, 2);
+    tcase_add_test(t, labels_are_told_apart);
     suite_add_tcase(s, t);
     return s;
 }

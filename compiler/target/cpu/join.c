@@ -190,6 +190,17 @@ static bool is_left_out(const Reader *r, const ElfSymbol *s)
     return (in_section && r->to[s->section] < 0) || (!r->first && (s->info & 15) == ELF_FILE);
 }
 
+/* Labels of constants are numbered anew: each part has its own of these names, and where LLVM links
+ * objects by RuntimeDyld, as LLVM 16 does for x86-64, one name is one symbol. */
+static const char *name_of(Reader *r, const ElfSymbol *s, const char *name)
+{
+    if (r->part->as != NULL && strcmp(name, r->part->defines) == 0)
+        name = r->part->as;
+    else if (!r->first && s->info >> 4 == ELF_LOCAL && strncmp(name, ".L", 2) == 0)
+        name = arena_printf(r->j->arena, ".L%d", r->j->symbol.n);
+    return intern(&r->j->names, name);
+}
+
 static const char *read_symbol(Reader *r, const ElfSection *names, uint64_t i)
 {
     const ElfSymbol *s = &r->symbol[i];
@@ -206,9 +217,7 @@ static const char *read_symbol(Reader *r, const ElfSection *names, uint64_t i)
     const char *name = string(r, names, s->name);
     if (name == NULL)
         return "a symbol has no name";
-    if (r->part->as != NULL && strcmp(name, r->part->defines) == 0)
-        name = r->part->as;
-    JoinedSymbol x = {.name = intern(&r->j->names, name), .info = s->info, .other = s->other};
+    JoinedSymbol x = {.name = name_of(r, s, name), .info = s->info, .other = s->other};
     x.section = in_section ? r->to[s->section] : -1;
     x.special = s->section >= ELF_RESERVED ? s->section : 0;
     x.value = s->value + (in_section ? r->base[s->section] : 0);
