@@ -4,6 +4,7 @@
 #include <llvm-c/Core.h>
 #include <llvm-c/Target.h>
 #include <llvm-c/TargetMachine.h>
+#include <llvm/Config/llvm-config.h>
 #include "machine.h"
 
 static const char *const feature_name[N_FEATURES] = {
@@ -234,6 +235,14 @@ static void fill_x86(Machine *m, int level)
     m->exponents = level == 4;
 }
 
+/* The processor itself, or the nearest that this LLVM knows: of others it says so, and has no model
+ * of what they do when. */
+static const char *tuned_for(const char *cpu)
+{
+    bool is_new = LLVM_VERSION_MAJOR < 19 && strcmp(cpu, "znver5") == 0;
+    return is_new ? "znver4" : cpu;
+}
+
 const Machine *machine_find(Ctx *cx, const TargetOptions *o, Arena *arena)
 {
     Machine *m = NEW(arena, Machine);
@@ -241,7 +250,7 @@ const Machine *machine_find(Ctx *cx, const TargetOptions *o, Arena *arena)
     if (!set_triple(cx, m, o->triple, arena) || !choose_cpu(cx, m, o->cpu, arena, &c))
         return NULL;
     m->cpu = c.name;
-    m->tune = c.name;
+    m->tune = tuned_for(c.name);
     m->l1_bytes = c.l1_kib * INT64_C(1024);
     m->l2_bytes = c.l2_kib * INT64_C(1024);
     if (m->arch == ARCH_X86_64) {
