@@ -27,8 +27,9 @@ fi
 check "includes follow the picture (tests/layers.sh)" sh tests/layers.sh
 check "tests/layers.sh finds planted violations" sh tests/layers.sh --self-test
 if command -v shellcheck >/dev/null 2>&1 || want shellcheck; then
+    # SC2319, of later versions: `verdict $?` behind a condition means the condition.
     for script in $(find examples tests -name '*.sh' | sort); do
-        check "shellcheck $script" shellcheck -x -s sh "$script"
+        check "shellcheck $script" shellcheck -x -s sh -e SC2319 "$script"
     done
 else
     skip "shell scripts: no shellcheck here"
