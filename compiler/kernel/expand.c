@@ -13,7 +13,7 @@
  *          exp   log   expm1  log1p  sin   cos   tanh  erf   pow
  *   f32    1.62  1.17  1.57   1.92   1.54  1.54  1.90  1.12  0.51
  *   f64    1.50  0.87  2.02   1.34   2.78  2.68  2.50  1.15  1.91
- * Instructions in f32, constants and bit casts not counted: exp 16 (15 by SCALE, one of them but a
+ * Instructions in f32, constants and bit casts not counted: exp 16 (15 by SCALE, one of them only a
  * mask), log 23 (18 by EXPONENT and FRACTION), expm1 22, log1p 31, tanh 23, erf 32, sin and cos 80,
  * pow 62. */
 #include <math.h>

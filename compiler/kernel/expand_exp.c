@@ -12,8 +12,8 @@ static Val exp_of_rest(const Fn *f, Val r)
 }
 
 /* 4^n e^r in f32 by SCALE, which has no overflow before the result's. 2n is rounded as n is by
- * fn_power_split, at twice the magic number. What rounds to zero is not left to SCALE, for the
- * microcode's sake: see below. */
+ * fn_power_split, at twice the magic number. What rounds to zero, e^-104 < 2^-150 and all below, is
+ * not left to SCALE, for the microcode's sake: see expand_exp. */
 static Val exp_by_scale(const Fn *f, Val x)
 {
     Val per = num(f, 0x1.71547652b82fep+0), magic = num(f, 2 * fn_magic(f));

@@ -141,14 +141,14 @@ find_nvrtc() {
 }
 
 # nvrtc_set SET[@N]: to a file of its own, as many run at once. Under GRADC_FULL for three
-# architectures; else for the newest, and for the least where its words may be others: each op, and
-# models of halves. What nvrtc_needs compiles for two others, too, are the other models.
+# architectures; else for the newest, ops and models with options for the least, too. Other models
+# are compiled for the two others by nvrtc-needs, but for line.model.
 nvrtc_set() {
     set=${1%@*} local=0 archs=sm_80,sm_90,newest
     case $1 in *@*) local=${1##*@} ;; esac
     what=$set
     [ -n "${GRADC_FULL:-}" ] || case $set in
-    *line.model) ;;
+    examples/line.model) ;;
     ops | *.model:*) archs=sm_80,newest ;;
     *) archs=newest ;;
     esac

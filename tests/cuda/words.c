@@ -305,7 +305,7 @@ static void add_instruction(Arena *arena, Words *w, KOp op, DType from, DType to
 /* kernel_expand() makes these for targets that have them as instructions, not for this one. */
 static bool is_of_others(KOp op)
 {
-    return op >= KI_EXPONENT && op <= KI_SCALE;
+    return op == KI_EXPONENT || op == KI_FRACTION || op == KI_SCALE;
 }
 
 static void add_instructions(Arena *arena, Words *w)

@@ -228,9 +228,12 @@ static ElfSection section_of(const ObjectFile *o, uint64_t i)
 /* The labels of local symbols, which is what a name that begins with .L is. */
 static int labels(const ObjectFile *o, const char **name, int most)
 {
-    ElfSection table = section_of(o, 0);
-    for (uint64_t i = 1; table.type != ELF_SYMTAB; i++)
+    ElfHeader head;
+    memcpy(&head, o->bytes, sizeof head);
+    ElfSection table = {0};
+    for (uint64_t i = 0; i < head.shnum && table.type != ELF_SYMTAB; i++)
         table = section_of(o, i);
+    ck_assert_int_eq(table.type, ELF_SYMTAB);
     const char *names = (const char *)o->bytes + section_of(o, table.link).offset;
     int n = 0;
     for (uint64_t at = 0; at < table.size; at += sizeof(ElfSymbol)) {

@@ -53,17 +53,39 @@ START_TEST(operations_native)
 }
 END_TEST
 
-/* By instructions where the processor has them, in vectors of every width: also of zeros,
- * denormals, negative numbers, infinities and NaN. */
-START_TEST(logarithms)
+/* What exp takes, and a little more: every fourth at one of its ends, or no number. */
+static void fill_exponents(DType t, void *p, int64_t i, uint64_t *s)
+{
+    static const float special[] = {
+        0,       -0.0F,     INFINITY, -INFINITY, NAN, -104,  -103.973F, -103.972F, -103.9F,
+        -87.34F, -87.3365F, 88.7228F, 88.7229F,  89,  1e30F, -1e30F,    0x1p-149F, -0x1p-130F};
+    enum { N = sizeof special / sizeof *special };
+    uint64_t x = draw(s);
+    float any = (float)(x >> 40) * 0x1p-16F - 128;
+    (void)t;
+    ((float *)p)[i] = x % 4 == 0 ? special[(x >> 8) % N] : any;
+}
+
+/* By instructions for exponents where the processor has them, in vectors of every width: also of
+ * zeros, denormals, negative numbers, infinities and NaN. */
+static void check_by_exponents(bool flush)
 {
     static const int64_t sizes[] = {1, 2, 3, 4, 5, 7, 8, 9, 12, 15, 16, 17, 33, 100, 9000};
     Kernels s = {0};
-    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
         add_kernel(&arena, &s, unary_kernel(&arena, KI_LOG, F32, sizes[i]));
-    TargetOptions o = {.cpu = "native"};
-    check_filled(&o, s.at, s.n, (Fill *const[]){fill_element, fill_edges, NULL});
+        add_kernel(&arena, &s, unary_kernel(&arena, KI_EXP, F32, sizes[i]));
+    }
+    TargetOptions o = {.cpu = "native", .flush = flush};
+    check_filled(&o, s.at, s.n, (Fill *const[]){fill_element, fill_edges, fill_exponents, NULL});
     arena_free(&arena);
+}
+
+START_TEST(functions_by_exponents)
+{
+    check_by_exponents(false);
+    if (denormals_can_flush())
+        check_by_exponents(true);
 }
 END_TEST
 
@@ -85,7 +107,7 @@ Suite *suite_cpu_loop(void)
     tcase_add_test(t, crossed_baseline);
     tcase_add_test(t, types_native);
     tcase_add_test(t, operations_native);
-    tcase_add_test(t, logarithms);
+    tcase_add_test(t, functions_by_exponents);
     tcase_add_test(t, types_baseline);
     suite_add_tcase(s, t);
     return s;

@@ -134,52 +134,6 @@ START_TEST(f32_functions)
 }
 END_TEST
 
-/* By instructions for exponents and scales, exp and log have the same bits; NaN is NaN. */
-static const KOp by_exponents[] = {KI_EXP, KI_LOG};
-enum { N_BY_EXPONENTS = sizeof by_exponents / sizeof *by_exponents };
-
-static void same_by_exponents(KOp op, const float *x)
-{
-    static float out[2][BLOCK];
-    Arena a = {0};
-    const Kernel *of_all = elementwise(&a, op, F32);
-    int32_t size[2];
-    for (int by = 0; by < 2; by++) {
-        const Kernel *k = kernel_expand(&a, of_all, by);
-        size[by] = k->inst.n;
-        kernel_run(k, K_EXACT, (const KMem[]){{(float *)(uintptr_t)x, NULL}, {out[by], NULL}}, &a);
-    }
-    ck_assert_int_lt(size[1], size[0]);
-    for (int i = 0; i < BLOCK; i++)
-        ck_assert_msg(memcmp(&out[0][i], &out[1][i], sizeof *x) == 0 ||
-                          (isnan(out[0][i]) && isnan(out[1][i])),
-                      "%s(%a): %a, and by exponents %a", kop_text(op), x[i], out[0][i], out[1][i]);
-    arena_free(&a);
-}
-
-START_TEST(functions_by_exponents)
-{
-    static float x[BLOCK];
-    const KOp op = by_exponents[_i];
-    const bool few = getenv("GRADC_SHORT") != NULL;
-    const uint64_t step = getenv("GRADC_FULL") != NULL ? 1 : few ? 20411 : 2039;
-    for (uint64_t u = 0; u < UINT64_C(1) << 32;) {
-        for (int n = 0; n < BLOCK; n++, u += step)
-            x[n] = f32_of((uint32_t)u);
-        same_by_exponents(op, x);
-    }
-    for (int i = 0; i < BLOCK; i++) /* around 4/3 of each power of two */
-        x[i] = ldexpf(0x1.555554p+0F + (float)(i % 4) * 0x1p-23F, i / 4 % 256 - 128);
-    same_by_exponents(op, x);
-    for (int i = 0; i < BLOCK; i++) /* whose exp is denormal, or next to that */
-        x[i] = -87 - (float)i * (18.0F / BLOCK);
-    same_by_exponents(op, x);
-    for (int i = 0; i < BLOCK; i++) /* around every half of ln2 */
-        x[i] = (float)(i / 16 % 512 - 256) * 0x1.62e43p-2F + (float)(i % 16 - 8) * 0x1p-20F;
-    same_by_exponents(op, x);
-}
-END_TEST
-
 static uint64_t seed = 1;
 
 static uint64_t draw(void)
@@ -251,6 +205,68 @@ static const double edge[] = {
     /* where log, tanh and log1p in f32 err most; seams of tanh */
     0x1.55712cp+0, 0x1.699b8p-1, 0x1.55c4aep-2, 0x1.62e43p-1, 0x1.62e42ep-1, 9.99999, 10.00001};
 enum { N_EDGE = sizeof edge / sizeof edge[0] };
+
+/* ---- by instructions for exponents, fractions and scales ------------------------- */
+
+static const KOp by_exponents[] = {KI_EXP, KI_LOG};
+enum { N_BY_EXPONENTS = sizeof by_exponents / sizeof *by_exponents };
+
+/* The same bits as without them; NaN is NaN. */
+static void same_by_exponents(KOp op, const float *x)
+{
+    static float out[2][BLOCK];
+    Arena a = {0};
+    const Kernel *plain = elementwise(&a, op, F32);
+    int32_t size[2];
+    for (int by = 0; by < 2; by++) {
+        const Kernel *k = kernel_expand(&a, plain, by);
+        size[by] = k->inst.n;
+        kernel_run(k, K_EXACT, (const KMem[]){{(float *)(uintptr_t)x, NULL}, {out[by], NULL}}, &a);
+    }
+    ck_assert_int_lt(size[1], size[0]);
+    for (int i = 0; i < BLOCK; i++)
+        ck_assert_msg(memcmp(&out[0][i], &out[1][i], sizeof *x) == 0 ||
+                          (isnan(out[0][i]) && isnan(out[1][i])),
+                      "%s(%a): %a, and by exponents %a", kop_text(op), x[i], out[0][i], out[1][i]);
+    arena_free(&a);
+}
+
+/* The j-th float behind that next to x, or before it. */
+static float beside(double x, int j)
+{
+    float f = (float)x;
+    uint32_t u;
+    memcpy(&u, &f, sizeof u);
+    return f32_of(u + (uint32_t)j);
+}
+
+START_TEST(functions_by_exponents)
+{
+    static float x[BLOCK];
+    const KOp op = by_exponents[_i];
+    const bool few = getenv("GRADC_SHORT") != NULL;
+    const uint64_t step = getenv("GRADC_FULL") != NULL ? 1 : few ? 20411 : 2039;
+    for (uint64_t u = 0; u < UINT64_C(1) << 32;) {
+        for (int n = 0; n < BLOCK; n++, u += step)
+            x[n] = f32_of((uint32_t)u);
+        same_by_exponents(op, x);
+    }
+    for (int i = 0; i < BLOCK; i++) /* around 4/3 of each power of two */
+        x[i] = ldexpf(0x1.555554p+0F + (float)(i % 4) * 0x1p-23F, i / 4 % 256 - 128);
+    same_by_exponents(op, x);
+    for (int i = 0; i < BLOCK; i++) /* whose exp is denormal, or next to that */
+        x[i] = -87 - (float)i * (18.0F / BLOCK);
+    same_by_exponents(op, x);
+    for (int i = 0; i < BLOCK; i++) /* around the halves of ln2, where its power is another */
+        x[i] = beside((i / 32 - BLOCK / 64) * 0x1.62e42fefa39efp-2, i % 32 - 16);
+    same_by_exponents(op, x);
+    for (int i = 0; i < BLOCK; i++)
+        x[i] = (float)(i % 2 == 0 ? special[i / 2 % N_SPECIAL] : edge[i / 2 % N_EDGE]);
+    same_by_exponents(op, x);
+}
+END_TEST
+
+/* ---- what all of them give for special values ------------------------------------ */
 
 START_TEST(special_values)
 {

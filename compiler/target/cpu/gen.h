@@ -97,8 +97,8 @@ void gen_all(Gen *g, int32_t buf, Val v);
 /* Value as in memory, and back. */
 Lv gen_to_mem(Gen *g, DType t, Lv x);
 Lv gen_from_mem(Gen *g, DType t, Lv x);
-/* KI_EXPONENT, KI_FRACTION or KI_SCALE of f32, where the machine has `exponents`; y: of the last.
- */
+/* KI_EXPONENT, KI_FRACTION or KI_SCALE of f32, where the machine has `exponents`; y: of the last,
+ * else NULL. */
 Lv gen_exponent(Gen *g, KOp op, Lv x, Lv y);
 static inline int lanes_of(Lv x)
 {

@@ -7,13 +7,13 @@ enum { MOST_LANES = 64 }; /* as of ir_shuffle */
 /* Of 4, 8 or 16 lanes. */
 static Lv of_register(Gen *g, KOp op, Lv x, Lv y)
 {
-    enum { NAN_BELOW_ZERO = 12, ROUNDED_AS_ALWAYS = 4 }; /* of a fraction from 1 to 2 */
+    enum { NAN_BELOW_ZERO = 12 /* of a fraction from 1 to 2 */, ROUNDED_AS_ALWAYS = 4 };
     Ir *ir = g->ir;
     int lanes = lanes_of(x), n = 0;
     bool is_whole = lanes == 16;
     Lv arg[6];
     arg[n++] = x;
-    if (kop_args(op) == 2)
+    if (y != NULL)
         arg[n++] = y;
     if (op == KI_FRACTION)
         arg[n++] = ir_int32(ir, NAN_BELOW_ZERO);
@@ -37,7 +37,7 @@ static Lv some_lanes(Gen *g, Lv x, int from, int n)
 static Lv part(Gen *g, KOp op, Lv x, Lv y, int from, int n)
 {
     Lv some = some_lanes(g, x, from, n);
-    return gen_exponent(g, op, some, kop_args(op) == 2 ? some_lanes(g, y, from, n) : NULL);
+    return gen_exponent(g, op, some, y != NULL ? some_lanes(g, y, from, n) : NULL);
 }
 
 /* In the first lane. */
@@ -52,7 +52,7 @@ Lv gen_exponent(Gen *g, KOp op, Lv x, Lv y)
     Ir *ir = g->ir;
     int n = lanes_of(x);
     if (n == 1) {
-        Lv z = of_register(g, op, alone(g, x), kop_args(op) == 2 ? alone(g, y) : NULL);
+        Lv z = of_register(g, op, alone(g, x), y != NULL ? alone(g, y) : NULL);
         return LLVMBuildExtractElement(ir->b, z, ir_int32(ir, 0), "");
     }
     if (n < 4)

@@ -9,7 +9,7 @@
 
 static bool computes(KOp op)
 {
-    return (op >= KI_ADD && op <= KI_DIV) || op == KI_FMA;
+    return (op >= KI_ADD && op <= KI_DIV) || op == KI_FMA || op == KI_SCALE;
 }
 
 /* ---- what LLVM may know ------------------------------------------------------------ */

@@ -83,10 +83,7 @@ Lv ir_function(Ir *ir, const char *name, Lt result, const Lt *arg, int n)
 void ir_use_target(Ir *ir, Lv fn)
 {
     const Machine *m = ir->mach;
-    if (m->arch == ARCH_X86_64)
-        ir_attribute(ir, fn, "tune-cpu", m->tune);
-    else
-        ir_attribute(ir, fn, "tune-cpu", strcmp(m->tune, "generic") == 0 ? "cortex-a57" : m->tune);
+    ir_attribute(ir, fn, "tune-cpu", m->tune);
     if (m->features[0] != 0)
         ir_attribute(ir, fn, "target-features", m->features);
     if (m->vec_bytes == 64) {

@@ -235,12 +235,14 @@ static void fill_x86(Machine *m, int level)
     m->exponents = level == 4;
 }
 
-/* The processor itself, or the nearest that this LLVM knows: of others it says so, and has no model
- * of what they do when. */
+/* LLVM's name of the processor whose scheduling model is used. Of a name that it does not know it
+ * warns on standard error, and schedules without a model: Zen 5 is one until 19.1.1, if that. */
 static const char *tuned_for(const char *cpu)
 {
-    bool is_new = LLVM_VERSION_MAJOR < 19 && strcmp(cpu, "znver5") == 0;
-    return is_new ? "znver4" : cpu;
+    bool is_old = LLVM_VERSION_MAJOR * 100 + LLVM_VERSION_MINOR * 10 + LLVM_VERSION_PATCH < 1911;
+    if (is_old && strcmp(cpu, "znver5") == 0)
+        return "znver4";
+    return strcmp(cpu, "generic") == 0 ? "cortex-a57" : cpu;
 }
 
 const Machine *machine_find(Ctx *cx, const TargetOptions *o, Arena *arena)
