@@ -30,7 +30,8 @@ const Command commands[] = {
     {"train", "M.model", "compile in memory and train now", command_train, 1, 1,
      "  gradc train digits.model --data digits.csv.gz --epochs 20\n"
      "  gradc train gpt.model --data text=input.txt --steps 2000 --checkpoint gpt.gck\n"},
-    {"test", "M.model", "this model's gradients against differences; threads give the same bits",
+    {"test", "M.model",
+     "this model's gradients against differences, the object's bits against the interpreter",
      command_test, 1, 1, "  gradc test mlp.model\n"},
     {"bench", "M.model", "time of a step, memory, size", command_bench, 1, 1,
      "  gradc bench mlp.model --threads 2 --json\n"

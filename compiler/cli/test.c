@@ -1,5 +1,7 @@
 /* gradc test: this model's gradients against central differences, in double precision by
- * the wide interpreter, and the object's bits at several thread counts. */
+ * the wide interpreter, and the object's bits at several thread counts, which are those of the
+ * exact interpreter. */
+#include "../kernel/denormals.h"
 #include "values.h"
 
 #include <assert.h>
@@ -225,43 +227,112 @@ static int check_gradients(Check *k, int64_t directions)
     return status;
 }
 
-/* The same bits from the object at every thread count. */
-static int check_threads(Cli *c, Session *s, const Values *in, Arena *a, bool *same)
+/* ---- the object's bits ----------------------------------------------------------------- */
+
+typedef struct Agreement {
+    bool threads;       /* the same bits at every thread count */
+    bool asked;         /* the exact interpreter, whose class of numerics is the object's */
+    const char *unlike; /* the first tensor or result that it has otherwise; NULL: none */
+} Agreement;
+
+/* What the object leaves after `grad`. */
+typedef struct Left {
+    void **tensor; /* by the model's tensors */
+    Values out;
+} Left;
+
+static int run_object(Session *s, const Values *in, int32_t threads, Arena *a, Left *left)
+{
+    const gradc_model *m = s->model;
+    gradc_pool *pool = NULL;
+    gradc_error e = {0};
+    gradc_options o = {.struct_size = sizeof o, .abi = GRADC_ABI};
+    if (gradc_pool_open(threads, GRADC_POOL_SLEEPY, &pool, &e) != GRADC_OK) {
+        say("%s", e.text);
+        return EXIT_FILE;
+    }
+    gradc_pool_use(pool, &o);
+    gradc_store_use(s->store, &o);
+    int st = m->init(s->block, (size_t)m->arena_bytes, &o, &s->handle);
+    left->out = results_make(a, m);
+    left->tensor = NEW_ARRAY(a, void *, m->n_tensors);
+    if (st == GRADC_OK)
+        st = m->grad(s->handle, in->block, left->out.block);
+    for (int32_t t = 0; t < m->n_tensors && st == GRADC_OK; t++) {
+        left->tensor[t] = arena_alloc(a, (size_t)m->tensors[t].bytes + 1);
+        st = m->read(s->handle, t, left->tensor[t], (size_t)m->tensors[t].bytes);
+    }
+    gradc_pool_close(pool);
+    return st == GRADC_OK ? EXIT_OK : session_failed(s, "grad", st);
+}
+
+static uint64_t hash_left(const gradc_model *m, const Left *left)
+{
+    uint64_t h = HASH_START;
+    for (int32_t t = 0; t < m->n_tensors; t++)
+        h = hash_bytes(h, left->tensor[t], (size_t)m->tensors[t].bytes);
+    return h;
+}
+
+static bool like(const Program *p, Judge *j, int32_t buffer, const void *got)
+{
+    const Buffer *b = &p->buffer.at[buffer];
+    const void *want = judge_data(j, buffer);
+    return want != NULL && dtype_first_unlike(b->dtype, got, want, b->elems) < 0;
+}
+
+static const char *first_unlike(const Program *p, Judge *j, const Left *left)
+{
+    for (int i = 0; i < p->tensor.n; i++)
+        if (!like(p, j, p->tensor.at[i].buffer, left->tensor[i]))
+            return p->tensor.at[i].name;
+    const Entry *e = program_entry(p, "grad");
+    for (int i = 0; i < e->n_results; i++) {
+        const Result *r = &e->result[i];
+        int32_t at = values_find(&left->out, r->name);
+        if (r->wanted && at >= 0 && !like(p, j, r->buffer, left->out.block->data[at]))
+            return r->name;
+    }
+    return NULL;
+}
+
+/* Of the program that was compiled, with the object's initial values and inputs. */
+static void ask_interpreter(const Session *s, const void *const *in, bool flush, const Left *left,
+                            Arena *a, Agreement *to)
+{
+    const Program *p = s->out.program;
+    uint32_t mode = denormals_begin(flush);
+    Judge *j = judge_open(p, K_EXACT, a);
+    if (p->seed >= 0)
+        *(uint64_t *)judge_data(j, p->seed) = 0; /* that of gradc_options here */
+    bool ran = judge_run(j, "init", NULL, 0) == RUN_OK && judge_run(j, "grad", in, 0) == RUN_OK;
+    denormals_end(mode);
+    to->asked = true;
+    to->unlike = ran ? first_unlike(p, j, left) : "grad";
+}
+
+static int check_object(Cli *c, Session *s, const Values *in, Arena *a, Agreement *to)
 {
     static const int32_t counts[] = {1, 2, 3, 8};
-    const gradc_model *m = s->model;
     uint64_t first = 0;
-    *same = true;
-    for (int i = 0; i < 4 && counts[i] <= m->threads_max; i++) {
-        gradc_pool *pool = NULL;
-        gradc_error e = {0};
-        gradc_options o = {.struct_size = sizeof o, .abi = GRADC_ABI};
-        if (gradc_pool_open(counts[i], GRADC_POOL_SLEEPY, &pool, &e) != GRADC_OK) {
-            say("%s", e.text);
-            return EXIT_FILE;
-        }
-        gradc_pool_use(pool, &o);
-        gradc_store_use(s->store, &o);
-        int st = m->init(s->block, (size_t)m->arena_bytes, &o, &s->handle);
-        Values out = results_make(a, m);
-        if (st == GRADC_OK)
-            st = m->grad(s->handle, in->block, out.block);
-        uint64_t h = HASH_START;
-        for (int32_t t = 0; t < m->n_tensors && st == GRADC_OK; t++) {
-            void *data = arena_alloc(a, (size_t)m->tensors[t].bytes + 1);
-            st = m->read(s->handle, t, data, (size_t)m->tensors[t].bytes);
-            h = hash_bytes(h, data, (size_t)m->tensors[t].bytes);
-        }
-        gradc_pool_close(pool);
-        if (st != GRADC_OK)
-            return session_failed(s, "grad", st);
+    *to = (Agreement){.threads = true};
+    for (int i = 0; i < 4 && counts[i] <= s->model->threads_max; i++) {
+        Left left;
+        int status = run_object(s, in, counts[i], a, &left);
+        if (status != EXIT_OK)
+            return status;
+        uint64_t h = hash_left(s->model, &left);
         if (i == 0)
             first = h;
-        *same &= h == first;
+        to->threads = to->threads && h == first;
+        if (i == 0 && s->out.object.is_exact)
+            ask_interpreter(s, (const void *const *)in->block->data, c->options.target.flush, &left,
+                            a, to);
     }
-    (void)c;
     return EXIT_OK;
 }
+
+/* ---- what it says ------------------------------------------------------------------------ */
 
 static void put_error(Text *t, const char *key, double error)
 {
@@ -271,14 +342,18 @@ static void put_error(Text *t, const char *key, double error)
         text_add(t, "\"%s\": null", key);
 }
 
-static void report_json(const Check *k, bool same)
+static void report_json(const Check *k, const Agreement *object)
 {
     Text t;
     text_init(&t, k->arena);
     text_add(&t, "{\"checks\": %d, \"failed\": %d, \"redrawn\": %d, ", k->checks, k->failures,
              k->redrawn);
     put_error(&t, "worst", k->worst);
-    text_add(&t, ", \"threads_agree\": %s, \"gradients\": [", same ? "true" : "false");
+    text_add(&t, ", \"threads_agree\": %s, \"interpreter_agrees\": %s, \"gradients\": [",
+             object->threads ? "true" : "false",
+             !object->asked           ? "null"
+             : object->unlike == NULL ? "true"
+                                      : "false");
     for (int i = 0; i < k->tensor.n; i++) {
         const Errors *e = &k->tensor.at[i];
         text_add(&t, "%s{\"name\": \"", i > 0 ? ", " : "");
@@ -294,23 +369,37 @@ static void report_json(const Check *k, bool same)
     fputs(t.at, stdout);
 }
 
-static int report(const Check *k, bool same)
+static void report_object(const Agreement *object)
+{
+    printf("1, 2, 3 and 8 threads: %s\n", object->threads ? "the same bits" : "DIFFERENT BITS");
+    if (!object->asked)
+        printf(
+            "the exact interpreter was not asked: this object is of another class of numerics\n");
+    else if (object->unlike == NULL)
+        printf("the exact interpreter: the same bits\n");
+    else
+        printf("the exact interpreter: OTHER BITS, first in %s\n", object->unlike);
+}
+
+static int report(const Check *k, const Agreement *object)
 {
     if (k->checks == 0)
         say(k->redrawn > 0
                 ? "nothing was compared: a kink lies between the two sides of every difference"
                 : "nothing was compared: the loss depends on nothing that has a gradient");
     if (k->c->cx->json)
-        report_json(k, same);
+        report_json(k, object);
     else
-        printf("%d checks, %d failed, %d at kinks; worst error %.2e of the global norm%s%s\n"
-               "1, 2, 3 and 8 threads: %s\n",
+        printf("%d checks, %d failed, %d at kinks; worst error %.2e of the global norm%s%s\n",
                k->checks, k->failures, k->redrawn, k->worst, k->worst_name ? ", in " : "",
-               k->worst_name ? k->worst_name : "", same ? "the same bits" : "DIFFERENT BITS");
+               k->worst_name ? k->worst_name : "");
+    if (!k->c->cx->json)
+        report_object(object);
     if (!k->c->cx->json && k->p->precision != F32)
         printf("%s values were not rounded for the differences, but for the threads they were\n",
                dtype_name(k->p->precision));
-    return k->failures == 0 && k->checks > 0 && same ? EXIT_OK : EXIT_INPUT;
+    bool sound = object->threads && object->unlike == NULL;
+    return k->failures == 0 && k->checks > 0 && sound ? EXIT_OK : EXIT_INPUT;
 }
 
 int command_test(Cli *c)
@@ -329,7 +418,7 @@ int command_test(Cli *c)
         Output differences = {.arena = &s.arena};
         Check k = {.c = c, .arena = &s.arena};
         k.in = (const void **)in.block->data;
-        bool same = false;
+        Agreement object;
         c->options.form = s.out.form;
         /* the same text again: its warnings have been printed */
         if (!compile_differences(c->cx, s.source, &c->options, &differences))
@@ -340,9 +429,9 @@ int command_test(Cli *c)
             status = check_gradients(&k, directions);
         }
         if (status == EXIT_OK)
-            status = check_threads(c, &s, &in, &s.arena, &same);
+            status = check_object(c, &s, &in, &s.arena, &object);
         if (status == EXIT_OK)
-            status = report(&k, same);
+            status = report(&k, &object);
         output_free_graphs(&differences);
     }
     session_close(&s);

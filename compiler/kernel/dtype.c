@@ -1,4 +1,5 @@
 /* Element types and the storage conversions of the two half formats. */
+#include <math.h>
 #include <string.h>
 #include "dtype.h"
 
@@ -108,4 +109,33 @@ double dtype_round(DType t, double x)
     default:
         return x;
     }
+}
+
+double dtype_value(DType t, const void *x, int64_t i)
+{
+    switch (t) {
+    case F32:
+        return ((const float *)x)[i];
+    case F64:
+        return ((const double *)x)[i];
+    case F16:
+        return f16_to_f32(((const uint16_t *)x)[i]);
+    case BF16:
+        return bf16_to_f32(((const uint16_t *)x)[i]);
+    default:
+        return 0;
+    }
+}
+
+int64_t dtype_first_unlike(DType t, const void *x, const void *y, int64_t n)
+{
+    size_t each = (size_t)dtype_bytes(t);
+    const char *p = x, *q = y;
+    if (memcmp(p, q, (size_t)n * each) == 0)
+        return -1;
+    for (int64_t i = 0; i < n; i++)
+        if (memcmp(p + (size_t)i * each, q + (size_t)i * each, each) != 0 &&
+            !(isnan(dtype_value(t, p, i)) && isnan(dtype_value(t, q, i))))
+            return i;
+    return -1;
 }

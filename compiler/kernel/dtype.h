@@ -23,6 +23,12 @@ static inline bool dtype_is_int(DType t)
     return t >= I32 && t <= U8;
 }
 
+/* Element i of an array of floats as a number; of other types 0. */
+double dtype_value(DType t, const void *x, int64_t i);
+/* The first of n elements whose bits differ, or -1; which NaN it is, is no part of a kernel's
+ * meaning. */
+int64_t dtype_first_unlike(DType t, const void *x, const void *y, int64_t n);
+
 /* Storage conversions, round to nearest even; integer code, the same anywhere. */
 float f16_to_f32(uint16_t h);
 uint16_t f32_to_f16(float x);

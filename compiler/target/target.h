@@ -65,6 +65,7 @@ typedef struct ObjectFile {
     const struct CudaImages *images; /* likewise: cuda/images.h */
     const LaunchedCalls *launched;   /* of the target cuda: by entry of the Program */
     const char *cpu;                 /* "cpu:znver3" */
+    bool is_exact;                   /* its bits are those of K_EXACT: its processor has fma */
     int64_t device_bytes;            /* of the target cuda: allocated on the device */
     const Program *program;    /* of the target cpu: its entries' calls as they are in the object */
     int32_t n_kernels;         /* kernel functions in the object */

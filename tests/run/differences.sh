@@ -1,5 +1,6 @@
 #!/bin/sh
-# gradc test: what it compares, and that a wrong derivative is found.
+# gradc test: what it compares, and that a wrong derivative is found. That an object of other bits than
+# the interpreter's is found, is shown by planting one (tests/plants).
 #
 #   sh tests/run/differences.sh GRADC
 set -u
@@ -26,6 +27,35 @@ gradients() {
         cat "$scratch/m.model" "$scratch/out"
     fi
 }
+
+# agreed WORDS OPTION...: of a sum over more than a vector, whatever the object is for.
+agreed() {
+    words=$1
+    shift
+    cat >"$scratch/sum.model" <<'E1'
+use nn
+model sum_of_many(batch = 3) {
+    input x : f32[batch, 77]
+    param w : f32[77] = normal
+    y = sum(nn.dropout(tanh(x * w), 0.25), axis = 1)
+    output y
+    loss mean(y^2)
+}
+E1
+    "$gradc" test "$scratch/sum.model" "$@" >"$scratch/out" 2>&1
+    check "gradc test $*: not \"$words\": $(cat "$scratch/out")" \
+        grep -q "^the exact interpreter$words" "$scratch/out"
+}
+if [ "$(uname -m)" != x86_64 ]; then
+    agreed ": the same bits"
+elif grep -qw fma /proc/cpuinfo; then
+    agreed ": the same bits"
+    agreed ": the same bits" --denormals flush
+    agreed ": the same bits" --cpu x86-64-v3 --precision bf16
+    agreed " was not asked" --cpu baseline
+else
+    agreed " was not asked"
+fi
 
 # Straight through a rounding: differences hold what stop_gradient hides.
 gradients 0 w v <<'E1'

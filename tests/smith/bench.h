@@ -60,10 +60,6 @@ int bench_call(Bench *b, const Entry *e, void *g, RunEntry *call, int64_t rows);
 const void *bench_tensor(Bench *b, void *g, int i, const char *entry);
 /* The number of an entry's result in the model's table. */
 int bench_output(const Bench *b, const Result *r);
-/* Element i as a number; integers give 0, for they are shown by their place. */
-double element_of(DType t, const void *x, int64_t i);
-/* The first element whose bits differ; which NaN it is, is no part of a kernel's meaning. */
-int64_t first_difference(DType t, const void *x, const void *y, int64_t n);
 
 /* derive.c: the text with f64 in place of halves, and of f32 too where `all`; in `a`. */
 const char *twin_text(Arena *a, const char *text, bool all);

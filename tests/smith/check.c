@@ -168,49 +168,20 @@ static void shuffled_for(void *context, int64_t count, gradc_body body, void *ar
 
 /* ---- comparing -------------------------------------------------------------------- */
 
-double element_of(DType t, const void *x, int64_t i)
-{
-    switch (t) {
-    case F32:
-        return ((const float *)x)[i];
-    case F64:
-        return ((const double *)x)[i];
-    case F16:
-        return f16_to_f32(((const uint16_t *)x)[i]);
-    case BF16:
-        return bf16_to_f32(((const uint16_t *)x)[i]);
-    default:
-        return 0;
-    }
-}
-
-int64_t first_difference(DType t, const void *x, const void *y, int64_t n)
-{
-    size_t each = (size_t)dtype_bytes(t);
-    const char *p = x, *q = y;
-    if (memcmp(p, q, (size_t)n * each) == 0)
-        return -1;
-    for (int64_t i = 0; i < n; i++)
-        if (memcmp(p + (size_t)i * each, q + (size_t)i * each, each) != 0 &&
-            !(isnan(element_of(t, p, i)) && isnan(element_of(t, q, i))))
-            return i;
-    return -1;
-}
-
 static bool same(Bench *b, Fault f, const char *entry, const char *name, const Buffer *want,
                  const void *got)
 {
     const void *judged = judge_data(b->judge, (int32_t)(want - b->p->buffer.at));
     if (judged == NULL)
         return fault(b->v, f, "%s: the judge has no %s", entry, name);
-    int64_t i = first_difference(want->dtype, got, judged, want->elems);
+    int64_t i = dtype_first_unlike(want->dtype, got, judged, want->elems);
     if (i < 0)
         return true;
     return fault(
         b->v, f,
         "%s: %s differs at element %lld of %lld: object %.9g, judge %.9g (%d lanes, %lld rows)",
-        entry, name, (long long)i, (long long)want->elems, element_of(want->dtype, got, i),
-        element_of(want->dtype, judged, i), b->lanes, (long long)b->in_block->rows);
+        entry, name, (long long)i, (long long)want->elems, dtype_value(want->dtype, got, i),
+        dtype_value(want->dtype, judged, i), b->lanes, (long long)b->in_block->rows);
 }
 
 const void *bench_tensor(Bench *b, void *g, int i, const char *entry)

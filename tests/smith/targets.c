@@ -88,12 +88,12 @@ static bool same_bits(Bench *b, const Bits *want, const Bits *got, const char *w
 {
     for (int i = 0; i < want->n && i < got->n; i++) {
         const struct Given *x = &want->given[i], *y = &got->given[i];
-        int64_t at = first_difference(x->type, x->at, y->at, x->elems);
+        int64_t at = dtype_first_unlike(x->type, x->at, y->at, x->elems);
         if (at >= 0)
             return fault(b->v, FAULT_TARGET,
                          "%s: %s differs at element %lld of %lld: %.9g, %s %.9g", x->call, x->name,
-                         (long long)at, (long long)x->elems, element_of(x->type, x->at, at), what,
-                         element_of(y->type, y->at, at));
+                         (long long)at, (long long)x->elems, dtype_value(x->type, x->at, at), what,
+                         dtype_value(y->type, y->at, at));
     }
     return want->n == got->n || fault(b->v, FAULT_TARGET, "%s gives other tensors", what);
 }

@@ -1,4 +1,4 @@
-# Bugs planted in a copy of the tree, one by one, and found (tests/plants): three of several
+# Bugs planted in a copy of the tree, one by one, and found (tests/plants): four of several
 # kinds in every run, all of them in tests/full.sh.
 . tests/stage.sh
 need_gradc

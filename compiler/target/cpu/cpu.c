@@ -321,6 +321,7 @@ static bool cpu_emit(Ctx *cx, const Program *p, const TargetOptions *o, Arena *a
     out->n_kernels = m.p->kernel.n;
     m.name = name_identifier(arena, p->name);
     out->cpu = arena_printf(arena, "cpu:%s", mach->cpu);
+    out->is_exact = mach->fma;
     find_all_origins(&m);
     bool parts = mach->format == FORMAT_ELF;
     if (!parts || o->want_ir || o->want_asm) {
