@@ -22,8 +22,7 @@ static int refuse_element(const gradc_tensor *t, const gradc_array *a, int64_t a
     char element[40] = "", number[32];
     if (per_row > 1)
         snprintf(element, sizeof element, ", element %lld", (long long)(at % per_row + 1));
-    gradc_format(number, sizeof number, value_at(&(gradc_tensor){.dtype = a->dtype}, a->data, at),
-                 0);
+    gradc_format(number, sizeof number, dtype_value((DType)a->dtype, a->data, at), 0);
     if (a->dtype == t->dtype)
         say("%s: row %lld%s (the first is 1): %s is outside of %lld..%lld, the range of input %s",
             path, (long long)(at / per_row + 1), element, number, (long long)t->lo,
@@ -37,9 +36,8 @@ static int refuse_element(const gradc_tensor *t, const gradc_array *a, int64_t a
 /* The first of the elements that is outside of the input's range, or -1. */
 static int64_t outside(const gradc_tensor *t, const gradc_array *a, int64_t from, int64_t to)
 {
-    const gradc_tensor type = {.dtype = a->dtype};
     for (int64_t i = from; i < to && t->lo != t->hi; i++) {
-        double x = value_at(&type, a->data, i);
+        double x = dtype_value((DType)a->dtype, a->data, i);
         if (x < (double)t->lo || x >= (double)t->hi)
             return i;
     }

@@ -82,7 +82,7 @@ static bool unchanged(Rate *r)
         int64_t held = 0; /* a scalar of any type */
         if (r->s->model->read(r->s->handle, r->tensor[n], &held, (size_t)t->bytes) != GRADC_OK)
             continue;
-        double x = value_at(t, &held, 0);
+        double x = dtype_value((DType)t->dtype, &held, 0);
         same = same && same_bits(x, r->slot[n]);
         r->slot[n] = x;
     }

@@ -23,7 +23,7 @@ static int fill_inputs(Cli *c, Values *in)
 
 static void add_number(Text *t, const gradc_tensor *tensor, const void *data, int64_t i, bool json)
 {
-    double x = value_at(tensor, data, i);
+    double x = dtype_value((DType)tensor->dtype, data, i);
     if (json && !isfinite(x))
         text_add(t, "null");
     else if (tensor->dtype == GRADC_F64)
@@ -38,7 +38,7 @@ static double norm_of(const gradc_tensor *t, const void *data)
 {
     double sum = 0;
     for (int64_t i = 0; i < t->elems; i++) {
-        double x = value_at(t, data, i);
+        double x = dtype_value((DType)t->dtype, data, i);
         sum += x * x;
     }
     return sqrt(sum);

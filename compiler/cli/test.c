@@ -290,7 +290,7 @@ static const char *first_unlike(const Program *p, Judge *j, const Left *left)
     for (int i = 0; i < e->n_results; i++) {
         const Result *r = &e->result[i];
         int32_t at = values_find(&left->out, r->name);
-        if (r->wanted && at >= 0 && !like(p, j, r->buffer, left->out.block->data[at]))
+        if (r->wanted && (at < 0 || !like(p, j, r->buffer, left->out.block->data[at])))
             return r->name;
     }
     return NULL;
@@ -396,7 +396,7 @@ static int report(const Check *k, const Agreement *object)
     if (!k->c->cx->json)
         report_object(object);
     if (!k->c->cx->json && k->p->precision != F32)
-        printf("%s values were not rounded for the differences, but for the threads they were\n",
+        printf("%s values were not rounded for the differences, but for the bits they were\n",
                dtype_name(k->p->precision));
     bool sound = object->threads && object->unlike == NULL;
     return k->failures == 0 && k->checks > 0 && sound ? EXIT_OK : EXIT_INPUT;

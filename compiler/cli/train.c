@@ -24,7 +24,7 @@ typedef struct Train {
 
 static double result(const Train *t, int32_t i)
 {
-    return i < 0 ? NAN : value_at(&t->out.tensor[i], t->out.block->data[i], 0);
+    return i < 0 ? NAN : dtype_value((DType)t->out.tensor[i].dtype, t->out.block->data[i], 0);
 }
 
 static void find_results(Train *t)

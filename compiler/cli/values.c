@@ -70,26 +70,6 @@ static bool fits(const gradc_tensor *t, double x)
     }
 }
 
-double value_at(const gradc_tensor *t, const void *data, int64_t i)
-{
-    switch (t->dtype) {
-    case GRADC_F32:
-        return ((const float *)data)[i];
-    case GRADC_F64:
-        return ((const double *)data)[i];
-    case GRADC_F16:
-        return f16_to_f32(((const uint16_t *)data)[i]);
-    case GRADC_BF16:
-        return bf16_to_f32(((const uint16_t *)data)[i]);
-    case GRADC_I32:
-        return ((const int32_t *)data)[i];
-    case GRADC_I64:
-        return (double)((const int64_t *)data)[i];
-    default:
-        return ((const uint8_t *)data)[i];
-    }
-}
-
 static void draw_input(const gradc_tensor *t, void *data, uint64_t seed)
 {
     bool is_float = t->dtype <= GRADC_BF16;

@@ -20,7 +20,6 @@ Values results_make(Arena *a, const gradc_model *m);
 /* Fills input `name` from "FILE.npy" or "1,2,3". EXIT_OK, or a status after a message. */
 int inputs_fill(Values *v, const char *name, const char *from);
 int32_t values_find(const Values *v, const char *name);
-double value_at(const gradc_tensor *t, const void *data, int64_t i);
 
 /* What runs an entry: with the rows and pointers of its inputs, and of results or NULL for each. */
 typedef int EntryFn(void *g, const gradc_block *in, gradc_block *out);

@@ -122,8 +122,12 @@ double dtype_value(DType t, const void *x, int64_t i)
         return f16_to_f32(((const uint16_t *)x)[i]);
     case BF16:
         return bf16_to_f32(((const uint16_t *)x)[i]);
+    case I32:
+        return ((const int32_t *)x)[i];
+    case I64:
+        return (double)((const int64_t *)x)[i];
     default:
-        return 0;
+        return ((const uint8_t *)x)[i];
     }
 }
 

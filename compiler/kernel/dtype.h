@@ -23,7 +23,7 @@ static inline bool dtype_is_int(DType t)
     return t >= I32 && t <= U8;
 }
 
-/* Element i of an array of floats as a number; of other types 0. */
+/* Element i of an array; i64 beyond 2^53 is rounded. */
 double dtype_value(DType t, const void *x, int64_t i);
 /* The first of n elements whose bits differ, or -1; which NaN it is, is no part of a kernel's
  * meaning. */

@@ -326,6 +326,24 @@ START_TEST(half_arithmetic)
 }
 END_TEST
 
+START_TEST(elements_of_arrays)
+{
+    const float f[] = {1.5f, NAN, 0, 2}, g[] = {1.5f, -NAN, -0.0f, 2};
+    const uint16_t half[] = {0x3e00, 0x7e00};
+    const int64_t whole[] = {-3, INT64_C(1) << 40};
+    const uint8_t byte[] = {0, 200};
+    ck_assert_int_eq(dtype_first_unlike(F32, f, g, 2), -1); /* of NaN, any */
+    ck_assert_int_eq(dtype_first_unlike(F32, f, g, 4), 2);
+    ck_assert_int_eq(dtype_first_unlike(I64, whole, whole + 1, 1), 0);
+    ck_assert_int_eq(dtype_first_unlike(U8, byte, byte, 2), -1);
+    ck_assert_double_eq(dtype_value(F32, f, 0), 1.5);
+    ck_assert_double_eq(dtype_value(F16, half, 0), 1.5);
+    ck_assert(isnan(dtype_value(F16, half, 1)));
+    ck_assert_double_eq(dtype_value(I64, whole, 1), 0x1p40);
+    ck_assert_double_eq(dtype_value(U8, byte, 1), 200);
+}
+END_TEST
+
 Suite *suite_kernel_scalar(void);
 Suite *suite_kernel_scalar(void)
 {
@@ -333,6 +351,7 @@ Suite *suite_kernel_scalar(void)
     TCase *t = tcase_create("scalars");
     tcase_add_checked_fixture(t, setup, teardown);
     tcase_set_timeout(t, 0);
+    tcase_add_test(t, elements_of_arrays);
     tcase_add_loop_test(t, integers, 0, N_INTEGER);
     tcase_add_loop_test(t, floats, 0, N_REAL);
     tcase_add_test(t, integer_unary);

@@ -236,7 +236,7 @@ static void fill_x86(Machine *m, int level)
 }
 
 /* LLVM's name of the processor whose scheduling model is used. Of a name that it does not know it
- * warns on standard error, and schedules without a model: Zen 5 is one until 19.1.1, if that. */
+ * warns on standard error, and schedules without a model. Zen 5 may be one before 19.1.1. */
 static const char *tuned_for(const char *cpu)
 {
     bool is_old = LLVM_VERSION_MAJOR * 100 + LLVM_VERSION_MINOR * 10 + LLVM_VERSION_PATCH < 1911;
