@@ -48,7 +48,7 @@ static void add_call(Table *t, const Call *call, int64_t times)
 
 static void add_calls(Table *t, const Call *call, int32_t n, int64_t times)
 {
-    for (const Call *c = call; c < call + n; c++) {
+    for (const Call *c = call; n-- > 0; c++) {
         if (c->kind == CALL_KERNEL)
             add_call(t, c, times);
         else

@@ -138,7 +138,7 @@ int record_calls(Session *s, Recorder *r, const ProfileRun *run)
 /* Where nobody looks, these lanes would take whole turns of one of the loops (Call.turns). */
 static bool takes_turns(const Call *call, int32_t n, int64_t threads)
 {
-    for (const Call *c = call; c < call + n; c++)
+    for (const Call *c = call; n-- > 0; c++)
         if ((threads > 1 && c->turns >= threads) || takes_turns(c->body, c->n_body, threads))
             return true;
     return false;

@@ -162,7 +162,7 @@ void judge_hold_inputs(Judge *j)
 /* Counts into j->reads how far into each input the calls reach. */
 static void find_reads(Judge *j, const Call *call, int32_t n, int depth, const int64_t *last)
 {
-    for (const Call *c = call; c < call + n; c++) {
+    for (const Call *c = call; n-- > 0; c++) {
         if (c->kind != CALL_KERNEL) {
             int64_t inner[MAX_LOOP_DEPTH];
             memcpy(inner, last, sizeof inner);
@@ -381,7 +381,7 @@ static void aim_rows(Judge *j, const Call *loop, int64_t turn)
 
 static void run_calls(Judge *j, const Call *call, int32_t n, int depth)
 {
-    for (const Call *c = call; c < call + n; c++) {
+    for (const Call *c = call; n-- > 0; c++) {
         switch (c->kind) {
         case CALL_KERNEL:
             run_kernel(j, c);

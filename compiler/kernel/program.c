@@ -44,14 +44,14 @@ static bool has_body(const Call *c)
 int32_t steps_count(const Call *call, int32_t n)
 {
     int32_t sum = 0;
-    for (const Call *c = call; c < call + n; c++)
+    for (const Call *c = call; n-- > 0; c++)
         sum += has_body(c) ? steps_count(c->body, c->n_body) : 1;
     return sum;
 }
 
 const Call **steps_list(const Call *call, int32_t n, const Call **to)
 {
-    for (const Call *c = call; c < call + n; c++)
+    for (const Call *c = call; n-- > 0; c++)
         if (has_body(c))
             to = steps_list(c->body, c->n_body, to);
         else

@@ -41,7 +41,7 @@ static void touch(Touches *t, Arena *a, const Operand *o, int64_t elems, bool wr
 
 static void touch_calls(Touches *t, Arena *a, const Call *call, int32_t n, int depth)
 {
-    for (const Call *c = call; c < call + n; c++) {
+    for (const Call *c = call; n-- > 0; c++) {
         if (c->kind == CALL_LOOP) {
             t->count[depth] = c->count;
             touch_calls(t, a, c->body, c->n_body, depth + 1);

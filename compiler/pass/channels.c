@@ -89,9 +89,9 @@ static bool is_dense(const Graph *g, Ref r)
 /* ... whose windows have one place. */
 static bool is_of_places(const Graph *g, Ref r)
 {
-    const Attr *extent = attr(g, r, CONTRACT_EXTENT);
     if (!is_dense(g, r))
         return false;
+    const Attr *extent = attr(g, r, CONTRACT_EXTENT);
     for (int i = (int)attr(g, r, CONTRACT_N_OUT)->i + 1; i < extent->n; i++)
         if (extent->ints[i] != 1)
             return false;

@@ -80,7 +80,7 @@ bool fact_gives_outputs(const Program *p)
 static void find_reads(const Program *p, const Call *call, int32_t n, int depth,
                        const int64_t *last, Use *use)
 {
-    for (const Call *c = call; c < call + n; c++) {
+    for (const Call *c = call; n-- > 0; c++) {
         if (c->kind != CALL_KERNEL) {
             int64_t inner[MAX_LOOP_DEPTH];
             memcpy(inner, last, sizeof inner);

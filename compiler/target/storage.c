@@ -134,7 +134,7 @@ static void check_kernel(Check *c, const Call *call)
 
 static void check_calls(Check *c, const Call *call, int32_t n)
 {
-    for (const Call *x = call; x < call + n; x++) {
+    for (const Call *x = call; n-- > 0; x++) {
         if (x->kind == CALL_KERNEL)
             check_kernel(c, x);
         else if (x->kind == CALL_GUARD)

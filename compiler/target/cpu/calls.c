@@ -355,7 +355,7 @@ static void emit_run(Calls *c, const Call *call, int32_t n)
     Model *m = c->m;
     Ir *ir = &m->ir;
     c->step.n = c->at.n = c->strides.n = c->constants.n = 0;
-    for (const Call *k = call; k < call + n; k++) {
+    for (const Call *k = call; n-- > 0; k++) {
         bool first = false;
         const MadeChain *chain = chain_of(c, k, &first);
         if (chain == NULL)
@@ -449,7 +449,7 @@ static int widest_chain(const Calls *c)
 static int widest(const Call *call, int32_t n)
 {
     int most = 1;
-    for (const Call *c = call; c < call + n; c++) {
+    for (const Call *c = call; n-- > 0; c++) {
         int w = c->kind == CALL_KERNEL ? c->n_ops : widest(c->body, c->n_body);
         most = w > most ? w : most;
     }
@@ -519,7 +519,7 @@ static Lv make_turns(const Calls *of, const Entry *e, const Call *loop, int dept
 static void make_all_turns(Calls *c, const Entry *e, const Call *call, int32_t n, int depth)
 {
     const Model *m = c->m;
-    for (const Call *x = call; x < call + n; x++) {
+    for (const Call *x = call; n-- > 0; x++) {
         if (x->kind == CALL_LOOP && x->turns > 1) {
             Turns made = {x, make_turns(c, e, x, depth)};
             vec_push(m->arena, &c->turns, made);

@@ -82,7 +82,7 @@ static const Caps *cpu_caps(Ctx *cx, const TargetOptions *o, Arena *arena)
 
 static void find_origins(const Call *call, int32_t n, const Origin **first)
 {
-    for (const Call *c = call; c < call + n; c++) {
+    for (const Call *c = call; n-- > 0; c++) {
         if (c->kind != CALL_KERNEL)
             find_origins(c->body, c->n_body, first);
         else if (first[c->kernel] == NULL)

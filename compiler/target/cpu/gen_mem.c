@@ -265,7 +265,8 @@ static Lv safe_address(Gen *g, const KAccess *a, Lv ok, Lv elem)
 
 static Lv otherwise(Gen *g, const KAccess *a, DType t, int n)
 {
-    return ir_splat(g->ir, gen_const(g, t, a->otherwise, (int64_t)a->otherwise), n);
+    int64_t whole = dtype_is_float(t) ? 0 : (int64_t)a->otherwise;
+    return ir_splat(g->ir, gen_const(g, t, a->otherwise, whole), n);
 }
 
 /* x where `ok`, a scalar or lanes; a lane that read zeros is right where that is what the

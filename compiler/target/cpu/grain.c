@@ -19,7 +19,7 @@ typedef struct Cycles {
 
 static void add_calls(const Model *m, const Call *call, int32_t n, double turns, Cycles *sum)
 {
-    for (const Call *c = call; c < call + n; c++) {
+    for (const Call *c = call; n-- > 0; c++) {
         if (c->kind != CALL_KERNEL) {
             double each = c->kind == CALL_LOOP ? (double)c->count : 1;
             add_calls(m, c->body, c->n_body, turns * each, sum);

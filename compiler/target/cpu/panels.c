@@ -76,7 +76,7 @@ typedef void EachCall(Search *s, Call *c);
 
 static void each_call(Search *s, Call *call, int32_t n, EachCall *f)
 {
-    for (Call *c = call; c < call + n; c++) {
+    for (Call *c = call; n-- > 0; c++) {
         bool turns = c->kind == CALL_LOOP && c->turns > 0;
         bool often = c->kind == CALL_LOOP && c->count >= OFTEN;
         if (c->kind == CALL_KERNEL || c->n_body == 0)

@@ -49,7 +49,7 @@ static bool refuse_offload(Ctx *cx)
 static int64_t count_launches(const Call *call, int32_t n)
 {
     int64_t all = 0;
-    for (const Call *c = call; c < call + n && all <= MOST_LAUNCHES; c++) {
+    for (const Call *c = call; n-- > 0 && all <= MOST_LAUNCHES; c++) {
         int64_t times = c->kind == CALL_LOOP ? c->count : 1;
         int64_t inner = c->kind == CALL_KERNEL ? 1 : count_launches(c->body, c->n_body);
         if (inner > 0 && times > MOST_LAUNCHES)

@@ -74,7 +74,7 @@ static void add_launch(Entries *x, const Call *c, const Operand *guard)
 
 static void add_calls(Entries *x, const Call *call, int32_t n, const Operand *guard)
 {
-    for (const Call *c = call; c < call + n; c++) {
+    for (const Call *c = call; n-- > 0; c++) {
         if (c->kind == CALL_KERNEL) {
             add_launch(x, c, guard);
         } else if (c->kind == CALL_GUARD) {

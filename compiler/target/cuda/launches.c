@@ -3,7 +3,7 @@
 
 static void find_guarded(const Call *call, int32_t n, bool inside, bool *guarded)
 {
-    for (const Call *c = call; c < call + n; c++) {
+    for (const Call *c = call; n-- > 0; c++) {
         if (c->kind == CALL_KERNEL)
             guarded[c->kernel] |= inside;
         else
@@ -20,7 +20,7 @@ void cu_find_guarded(const Program *p, bool *guarded)
 static bool runs_both(const Call *call, int32_t n, const bool *guarded)
 {
     bool found = false;
-    for (const Call *c = call; c < call + n && !found; c++)
+    for (const Call *c = call; n-- > 0 && !found; c++)
         if (c->kind == CALL_KERNEL)
             found = guarded[c->kernel];
         else if (c->kind != CALL_GUARD)
@@ -97,7 +97,7 @@ static void put_transfer(List *l, const Call *c)
 static void put_calls(List *l, const Call *call, int32_t n, int depth, int indent,
                       const Operand *guard)
 {
-    for (const Call *c = call; c < call + n; c++) {
+    for (const Call *c = call; n-- > 0; c++) {
         if (c->kind == CALL_KERNEL && l->launch[c->kernel].blocks == 0)
             continue;
         text_add(l->to, "%*s", 2 * indent, "");

@@ -5,7 +5,7 @@
 
 static const Origin *first_origin(const Call *call, int32_t n, int32_t kernel)
 {
-    for (const Call *c = call; c < call + n; c++) {
+    for (const Call *c = call; n-- > 0; c++) {
         if (c->kind == CALL_KERNEL && c->kernel == kernel && c->origin != NULL)
             return c->origin;
         const Origin *o = c->kind == CALL_KERNEL ? NULL : first_origin(c->body, c->n_body, kernel);
