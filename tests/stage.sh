@@ -106,6 +106,45 @@ unit_tests() {
     done
 }
 
+# The newest clang that has libFuzzer.
+find_clang() {
+    probe=build/log/probe-$$
+    echo 'int LLVMFuzzerTestOneInput(void) { return 0; }' >"$probe.c"
+    for clang in clang-19 clang-18 clang-17 clang-16 clang clang-15 clang-14; do
+        command -v "$clang" >/dev/null 2>&1 &&
+            "$clang" -fsanitize=fuzzer,address,undefined "$probe.c" \
+                -o "$probe" >/dev/null 2>&1 && return 0
+    done
+    return 1
+}
+
+# The clang that goes with the LLVM that the build has found.
+get_clang() {
+    find_clang && return 0
+    for version in 19 18 17 16; do
+        if has_llvm "$version" && want "clang-$version" "libclang-rt-$version-dev"; then
+            find_clang && return 0
+        fi
+    done
+    return 1
+}
+
+# build_sanitized WORD TARGET...: with both sanitizers, by the clang of get_clang; what is said goes to
+# build/log/make-WORD.txt. Stages 50 and 60 have one build.
+build_sanitized() {
+    made=build/log/make-$1.txt
+    shift
+    if ! CC=$clang build build-fuzz Fuzz "$@" >"$made" 2>&1; then
+        grep -E -A 5 'error|\*\*\*' "$made"
+        fail "the build by $clang"
+        return 1
+    fi
+    if grep -q 'warning:' "$made"; then
+        grep -A 5 'warning:' "$made"
+        fail "$clang warned"
+    fi
+}
+
 # Stages that need the compiler end here where it has not been built.
 need_gradc() {
     [ -x build/gradc ] && return 0

@@ -6,28 +6,6 @@
 runs=${FUZZ_RUNS:-20000}
 seed=${SEED:-1}
 
-# The newest clang that has libFuzzer.
-find_clang() {
-    echo 'int LLVMFuzzerTestOneInput(void) { return 0; }' >build/log/probe.c
-    for clang in clang-19 clang-18 clang-17 clang-16 clang clang-15 clang-14; do
-        command -v "$clang" >/dev/null 2>&1 &&
-            "$clang" -fsanitize=fuzzer,address,undefined build/log/probe.c \
-                -o build/log/probe >/dev/null 2>&1 && return 0
-    done
-    return 1
-}
-
-# The clang that goes with the LLVM that the build has found.
-get_clang() {
-    find_clang && return 0
-    for version in 19 18 17 16; do
-        if has_llvm "$version" && want "clang-$version" "libclang-rt-$version-dev"; then
-            find_clang && return 0
-        fi
-    done
-    return 1
-}
-
 # verdict NAME: counts it, and says how far it came.
 verdict() {
     log=build-fuzz/$1.txt
@@ -66,15 +44,7 @@ if ! get_clang; then
 fi
 say "$clang, $runs executions each, seed $seed"
 # shellcheck disable=SC2086  # a list of names
-if ! CC=$clang build build-fuzz Fuzz $targets >build/log/make-fuzz.txt 2>&1; then
-    grep -E -A 5 'error|\*\*\*' build/log/make-fuzz.txt
-    fail "the fuzzing build"
-    finish
-fi
-if grep -q 'warning:' build/log/make-fuzz.txt; then
-    grep -A 5 'warning:' build/log/make-fuzz.txt
-    fail "$clang warned"
-fi
+build_sanitized fuzz $targets || finish
 export LSAN_OPTIONS="suppressions=$PWD/tests/leaks.supp:print_suppressions=0"
 export UBSAN_OPTIONS=print_stacktrace=1
 # shellcheck disable=SC2086  # a list of names; the one that takes longest comes first

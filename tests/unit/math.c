@@ -255,7 +255,7 @@ START_TEST(functions_by_exponents)
         x[i] = ldexpf(0x1.555554p+0F + (float)(i % 4) * 0x1p-23F, i / 4 % 256 - 128);
     same_by_exponents(op, x);
     for (int i = 0; i < BLOCK; i++) /* whose exp is denormal, or next to that */
-        x[i] = -87 - (float)i * (18.0F / BLOCK);
+        x[i] = -87 - (float)i * (18.0F / (float)BLOCK);
     same_by_exponents(op, x);
     for (int i = 0; i < BLOCK; i++) /* around the halves of ln2, where its power is another */
         x[i] = beside((i / 32 - BLOCK / 64) * 0x1.62e42fefa39efp-2, i % 32 - 16);
