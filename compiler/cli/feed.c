@@ -22,7 +22,11 @@ static int refuse_element(const gradc_tensor *t, const gradc_array *a, int64_t a
     char element[40] = "", number[32];
     if (per_row > 1)
         snprintf(element, sizeof element, ", element %lld", (long long)(at % per_row + 1));
-    gradc_format(number, sizeof number, dtype_value((DType)a->dtype, a->data, at), 0);
+    if (dtype_is_float((DType)a->dtype))
+        gradc_format(number, sizeof number, dtype_value((DType)a->dtype, a->data, at), 0);
+    else
+        snprintf(number, sizeof number, "%lld",
+                 (long long)dtype_integer((DType)a->dtype, a->data, at));
     if (a->dtype == t->dtype)
         say("%s: row %lld%s (the first is 1): %s is outside of %lld..%lld, the range of input %s",
             path, (long long)(at / per_row + 1), element, number, (long long)t->lo,
@@ -36,9 +40,15 @@ static int refuse_element(const gradc_tensor *t, const gradc_array *a, int64_t a
 /* The first of the elements that is outside of the input's range, or -1. */
 static int64_t outside(const gradc_tensor *t, const gradc_array *a, int64_t from, int64_t to)
 {
+    DType is = (DType)a->dtype;
     for (int64_t i = from; i < to && t->lo != t->hi; i++) {
-        double x = dtype_value((DType)a->dtype, a->data, i);
-        if (x < (double)t->lo || x >= (double)t->hi)
+        double x = dtype_value(is, a->data, i);
+        bool in = x >= (double)t->lo && x < (double)t->hi;
+        if (!dtype_is_float(is)) {
+            int64_t whole = dtype_integer(is, a->data, i);
+            in = whole >= t->lo && whole < t->hi;
+        }
+        if (!in)
             return i;
     }
     return -1;

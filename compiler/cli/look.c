@@ -21,18 +21,26 @@ static bool ends_with(const char *s, const char *suffix)
 
 typedef struct Found {
     int64_t nan, inf;
-    double lo, hi;
+    int64_t lo, hi; /* the places of the least and the greatest; -1: all are NaN */
 } Found;
 
-static Found scan_values(int32_t dtype, int64_t elems, const void *data)
+static bool is_less(DType t, const void *data, int64_t i, int64_t j)
 {
-    Found f = {.lo = INFINITY, .hi = -INFINITY};
+    return dtype_is_float(t) ? dtype_value(t, data, i) < dtype_value(t, data, j)
+                             : dtype_integer(t, data, i) < dtype_integer(t, data, j);
+}
+
+static Found scan_values(DType t, int64_t elems, const void *data)
+{
+    Found f = {.lo = -1, .hi = -1};
     for (int64_t i = 0; i < elems; i++) {
-        double x = dtype_value((DType)dtype, data, i);
+        double x = dtype_value(t, data, i);
         f.nan += isnan(x);
         f.inf += isinf(x);
-        f.lo = x < f.lo ? x : f.lo;
-        f.hi = x > f.hi ? x : f.hi;
+        if (isnan(x))
+            continue;
+        f.lo = f.lo < 0 || is_less(t, data, i, f.lo) ? i : f.lo;
+        f.hi = f.hi < 0 || is_less(t, data, f.hi, i) ? i : f.hi;
     }
     return f;
 }
@@ -40,7 +48,7 @@ static Found scan_values(int32_t dtype, int64_t elems, const void *data)
 static void add_tensor(Text *t, bool json, const char *name, int32_t dtype, int32_t rank,
                        const int64_t *shape, int64_t elems, const void *data)
 {
-    Found f = scan_values(dtype, elems, data);
+    Found f = scan_values((DType)dtype, elems, data);
     text_add(t, json ? "{\"name\": \"" : "");
     if (json)
         text_json(t, name);
@@ -54,11 +62,11 @@ static void add_tensor(Text *t, bool json, const char *name, int32_t dtype, int3
         return;
     }
     text_add(t, "]");
-    if (elems > 0) {
+    if (f.lo >= 0) {
         text_add(t, "  ");
-        text_double(t, f.lo);
+        add_element(t, (DType)dtype, data, f.lo);
         text_add(t, " .. ");
-        text_double(t, f.hi);
+        add_element(t, (DType)dtype, data, f.hi);
     }
     if (f.nan + f.inf > 0)
         text_add(t, "  %lld NaN, %lld infinite", (long long)f.nan, (long long)f.inf);

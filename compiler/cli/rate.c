@@ -14,7 +14,7 @@ struct Rate {
     Cli *c;
     Session *s;
     Graph *g;        /* or NULL: there is no number to know */
-    double *slot;    /* by node: what the slot held when `last` was found */
+    int64_t *slot;   /* by node: the bits that the slot held when `last` was found */
     int32_t *tensor; /* by node: the model's tensor that the slot is, or -1 */
     bool found;
     double last;
@@ -33,7 +33,7 @@ static int32_t tensor_of(const Session *s, const Graph *g, Ref r)
 static bool find_slots(Rate *r)
 {
     const Graph *g = r->g;
-    r->slot = NEW_ARRAY(&r->s->arena, double, g->node.n);
+    r->slot = NEW_ARRAY(&r->s->arena, int64_t, g->node.n);
     r->tensor = NEW_ARRAY(&r->s->arena, int32_t, g->node.n);
     for (Ref n = 1; n < (Ref)g->node.n; n++) {
         r->tensor[n] = -1;
@@ -66,11 +66,6 @@ void rate_close(Rate *r)
         graph_free(r->g);
 }
 
-static bool same_bits(double x, double y)
-{
-    return memcmp(&x, &y, sizeof x) == 0;
-}
-
 /* Reads the slots; true if all of them are what they were. */
 static bool unchanged(Rate *r)
 {
@@ -82,9 +77,8 @@ static bool unchanged(Rate *r)
         int64_t held = 0; /* a scalar of any type */
         if (r->s->model->read(r->s->handle, r->tensor[n], &held, (size_t)t->bytes) != GRADC_OK)
             continue;
-        double x = dtype_value((DType)t->dtype, &held, 0);
-        same = same && same_bits(x, r->slot[n]);
-        r->slot[n] = x;
+        same = same && held == r->slot[n];
+        r->slot[n] = held;
     }
     return same;
 }
@@ -99,9 +93,9 @@ static Graph *with_numbers(const Rate *r)
         if (r->tensor[n] < 0)
             map[n] = graph_copy_node(to, r->g, n, map);
         else if (dtype_is_float(t))
-            map[n] = g_const(to, t, r->slot[n]);
+            map[n] = g_const(to, t, dtype_value(t, &r->slot[n], 0));
         else
-            map[n] = g_const_int(to, t, (int64_t)r->slot[n]);
+            map[n] = g_const_int(to, t, dtype_integer(t, &r->slot[n], 0));
     }
     graph_root(to, ROOT_OTHER, "lr", map[r->g->root.at[0].ref], -1, -1);
     return to;

@@ -23,15 +23,10 @@ static int fill_inputs(Cli *c, Values *in)
 
 static void add_number(Text *t, const gradc_tensor *tensor, const void *data, int64_t i, bool json)
 {
-    double x = dtype_value((DType)tensor->dtype, data, i);
-    if (json && !isfinite(x))
+    if (json && !isfinite(dtype_value((DType)tensor->dtype, data, i)))
         text_add(t, "null");
-    else if (tensor->dtype == GRADC_F64)
-        text_double(t, x);
-    else if (tensor->dtype <= GRADC_BF16)
-        text_float(t, (float)x);
     else
-        text_add(t, "%lld", (long long)x);
+        add_element(t, (DType)tensor->dtype, data, i);
 }
 
 static double norm_of(const gradc_tensor *t, const void *data)

@@ -35,10 +35,10 @@ static void put(const gradc_tensor *t, void *data, int64_t i, double x)
         ((double *)data)[i] = x;
         break;
     case GRADC_F16:
-        ((uint16_t *)data)[i] = f32_to_f16((float)x);
+        ((uint16_t *)data)[i] = f64_to_f16(x);
         break;
     case GRADC_BF16:
-        ((uint16_t *)data)[i] = f32_to_bf16((float)x);
+        ((uint16_t *)data)[i] = f64_to_bf16(x);
         break;
     case GRADC_I32:
         ((int32_t *)data)[i] = (int32_t)x;
@@ -203,6 +203,16 @@ int inputs_fill(Values *v, const char *name, const char *from)
     size_t n = strlen(from);
     bool file = n > 4 && (strcmp(from + n - 4, ".npy") == 0 || strchr(from, '/') != NULL);
     return number && !file ? fill_numbers(v, i, from) : fill_file(v, i, from);
+}
+
+void add_element(Text *t, DType dtype, const void *data, int64_t i)
+{
+    if (!dtype_is_float(dtype))
+        text_add(t, "%lld", (long long)dtype_integer(dtype, data, i));
+    else if (dtype == F64)
+        text_double(t, dtype_value(dtype, data, i));
+    else
+        text_float(t, (float)dtype_value(dtype, data, i));
 }
 
 EntryFn *entry_fn(const gradc_model *m, int entry)

@@ -187,7 +187,7 @@ static const Value *cannot_multiply(Build *b, const Value *l, const Value *r, co
 /* A contraction sums over every row: rows that are not there must be 0 in one factor. */
 static Ref masked_for_sum(Build *b, Ref x, int axis)
 {
-    return rows_varies(b, x, axis) ? rows_mask(b, x, axis, 0) : x;
+    return rows_varies(b, x, axis) ? rows_mask(b, x, axis, (Missing){0, 0}) : x;
 }
 
 static const Value *matmul(Build *b, const Value *l, const Value *r, const Spans *s)

@@ -38,7 +38,7 @@ static void pin_counters(Model *m)
     }
     if (m->batch > 0) {
         p->rows = model_slot(m, "gradc.rows", SLOT_STATE, &i64, NULL);
-        m->init.at[p->rows].a = (double)model_batch(m);
+        m->init.at[p->rows].i = model_batch(m);
     }
 }
 

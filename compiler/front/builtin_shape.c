@@ -1,6 +1,7 @@
 /* Functions of shapes: filled tensors, views, and parts of tensors. */
 #include "eval.h"
 
+#include <inttypes.h>
 #include <string.h>
 
 /* ---- filled tensors ------------------------------------------------------ */
@@ -353,6 +354,29 @@ static bool optional_number(Build *b, const CallArgs *c, int i, const char *what
     return c->value[i] == NULL || want_number(b, c->value[i], c->at[i], what, out);
 }
 
+/* What elements of x are where there is none: rounded once, and an integer that a double holds. */
+static bool optional_element(Build *b, const CallArgs *c, int i, Ref x, const char *what,
+                             double *out)
+{
+    const Value *v = c->value[i];
+    DType t = type_of(b->g, x)->dtype;
+    int64_t whole;
+    if (v == NULL || t == BOOL || !value_is_number(v))
+        return optional_number(b, c, i, what, out);
+    if (!number_as(b, v, t, c->at[i], out, &whole))
+        return false;
+    if (dtype_is_float(t))
+        return true;
+    *out = (double)whole;
+    if (*out < 0x1p63 && (int64_t)*out == whole)
+        return true;
+    Diag *d = complain(b, E0221, c->at[i], "%s is %" PRId64 ", which takes more than 53 bits", what,
+                       whole);
+    diag_help(b->cx, d, "join it to the tensor: `concat([x, zeros([1], i64) + %" PRId64 "])`",
+              whole);
+    return false;
+}
+
 static const Value *bi_pad(Build *b, const CallArgs *c)
 {
     int axis;
@@ -361,7 +385,7 @@ static const Value *bi_pad(Build *b, const CallArgs *c)
     Ref x = want_tensor(b, c->value[0], c->at[0], F32);
     if (x == NONE || !want_axis(b, c->value[1], c->at[1], rank(b->g, x), &axis) ||
         !optional_int(b, c, 2, "`lo`", &lo) || !optional_int(b, c, 3, "`hi`", &hi) ||
-        !optional_number(b, c, 4, "`value`", &value))
+        !optional_element(b, c, 4, x, "`value`", &value))
         return &value_poison;
     at(b, c->call->span);
     return made(b, g_pad(b->g, x, axis, lo, hi, value));
@@ -377,7 +401,7 @@ static const Value *bi_window(Build *b, const CallArgs *c)
         !want_int(b, c->value[2], c->at[2], "the size of a window", &size) ||
         !optional_int(b, c, 3, "`stride`", &stride) ||
         !optional_int(b, c, 4, "`dilation`", &dilation) || !optional_int(b, c, 5, "`lo`", &lo) ||
-        !optional_int(b, c, 6, "`hi`", &hi) || !optional_number(b, c, 7, "`fill`", &fill))
+        !optional_int(b, c, 6, "`hi`", &hi) || !optional_element(b, c, 7, x, "`fill`", &fill))
         return &value_poison;
     at(b, c->call->span);
     return made(b, g_window(b->g, x, axis, size, stride, dilation, lo, hi, fill));

@@ -1,6 +1,7 @@
 /* Functions of elements: reductions, choices, indexing, contractions, derivatives. */
 #include "eval.h"
 
+#include <math.h>
 #include <string.h>
 
 /* ---- reductions ---------------------------------------------------------- */
@@ -23,21 +24,18 @@ static bool reduce_args(Build *b, const CallArgs *c, int axis, DType if_constant
     return keep == NULL || want_bool(b, keep, c->at[axis + 1], "`keep`", &r->keep);
 }
 
-static double identity(OpId op, DType t)
+static Missing identity(OpId op, DType t)
 {
     switch (op) {
     case OP_prod:
     case OP_all:
-        return 1;
+        return (Missing){1, 1};
     case OP_reduce_max:
-        return dtype_is_float(t) ? -1.0 / 0.0
-               : t == I32        ? INT32_MIN
-               : t == U8         ? 0
-                                 : (double)INT64_MIN;
+        return (Missing){-INFINITY, t == I32 ? INT32_MIN : t == U8 ? 0 : INT64_MIN};
     case OP_reduce_min:
-        return dtype_is_float(t) ? 1.0 / 0.0 : t == I32 ? INT32_MAX : t == U8 ? 255 : 9e18;
+        return (Missing){INFINITY, t == I32 ? INT32_MAX : t == U8 ? UINT8_MAX : INT64_MAX};
     default:
-        return 0;
+        return (Missing){0, 0};
     }
 }
 
@@ -285,7 +283,7 @@ static const Value *bi_cumsum(Build *b, const CallArgs *c)
         return &value_poison;
     at(b, c->call->span);
     if (rows_varies(b, x, axis))
-        x = rows_mask(b, x, axis, 0);
+        x = rows_mask(b, x, axis, (Missing){0, 0});
     return made(b, g_cumsum(b->g, x, axis, down));
 }
 
@@ -497,7 +495,7 @@ static Ref einsum_operand(Build *b, const char *letters, const char *result, Ref
 {
     for (int i = 0; letters[i] >= 'A' && letters[i] <= 'z' && i < rank(b->g, x); i++)
         if (strchr(result, letters[i]) == NULL && rows_varies(b, x, i))
-            x = rows_mask(b, x, i, 0);
+            x = rows_mask(b, x, i, (Missing){0, 0});
     return x;
 }
 

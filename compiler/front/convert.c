@@ -201,12 +201,22 @@ int shape_of(const Value *v, int64_t *dim)
 
 /* ---- constants as elements ----------------------------------------------- */
 
+/* A double that rounds to a float or a half as the integer does: beyond 53 bits, what is cut off
+ * makes it odd. */
+static double to_odd(int64_t i)
+{
+    bool wide = i > (int64_t)1 << 53 || i < -((int64_t)1 << 53);
+    if (wide && (i & 0x3ff) != 0)
+        i = (i & ~(int64_t)0x3ff) | 0x400;
+    return (double)i;
+}
+
 /* Rounded once: from the text where there is one. */
 static double rounded(const Value *v, DType t)
 {
     float f;
     if (v->kind == VALUE_INT)
-        return (double)v->i;
+        return t == F64 ? (double)v->i : to_odd(v->i);
     if (v->text != NULL && t == F32 && read_float(v->text, strlen(v->text), &f))
         return copysign((double)f, v->f);
     return v->f;
@@ -251,10 +261,10 @@ static void store(void *data, int64_t at, DType t, double f, int64_t i)
         ((double *)data)[at] = f;
         break;
     case F16:
-        ((uint16_t *)data)[at] = f32_to_f16((float)f);
+        ((uint16_t *)data)[at] = f64_to_f16(f);
         break;
     case BF16:
-        ((uint16_t *)data)[at] = f32_to_bf16((float)f);
+        ((uint16_t *)data)[at] = f64_to_bf16(f);
         break;
     case I32:
         ((int32_t *)data)[at] = (int32_t)i;

@@ -50,6 +50,7 @@ typedef struct Module {
 typedef struct Init {
     InitKind kind;
     double a, b;
+    int64_t i;          /* INIT_FILL: instead of a, for a slot of integers or bool */
     const Value *items; /* INIT_LITERAL */
     const char *text;   /* INIT_FILL: as written, or NULL */
 } Init;
@@ -419,8 +420,14 @@ void enter_train(Build *b, Frame *frame, Scope *scope, Instance *top);
 /* ---- rows.c -------------------------------------------------------------- */
 
 Rows *rows_new(Build *b);
+/* What takes the place of elements that are not there. */
+typedef struct Missing {
+    double f;  /* of floats */
+    int64_t i; /* of integers and bool */
+} Missing;
+
 /* x with what lies beyond the valid rows of `axis` replaced. */
-Ref rows_mask(Build *b, Ref x, int axis, double by);
+Ref rows_mask(Build *b, Ref x, int axis, Missing by);
 /* Row count along the axis as a node, or NONE: all of it counts. */
 Ref rows_valid(Build *b, Ref x, int axis);
 bool rows_varies(Build *b, Ref x, int axis);

@@ -29,7 +29,8 @@ static Ref first_value(Build *b, int32_t slot)
     void *data;
     switch (init->kind) {
     case INIT_FILL:
-        return g_full(b->g, s.type, init->a);
+        return dtype_is_float(s.type.dtype) ? g_full(b->g, s.type, init->a)
+                                            : g_full_int(b->g, s.type, init->i);
     case INIT_UNIFORM:
         return drawn(b, &s, init, OP_uniform);
     case INIT_NORMAL:

@@ -2,6 +2,7 @@
  * the graphs around it becomes an argument. */
 #include "eval.h"
 
+#include <inttypes.h>
 #include <string.h>
 
 enum { MAX_CARRIES = 64, MAX_SEQUENCES = 64 };
@@ -57,12 +58,18 @@ static bool range_sequence(Build *b, ScanForm *s)
         complain(b, E0222, axis->span, "a range has no axes");
         return false;
     }
+    if (to > from && (from < INT32_MIN || to > (int64_t)INT32_MAX + 1)) {
+        bool low = from < INT32_MIN;
+        complain(b, E0204, low ? e->scan.over->span : e->scan.to->span,
+                 "the numbers of a range are i32, and %" PRId64 " is beyond", low ? from : to - 1);
+        return false;
+    }
     s->count = to > from ? to - from : 0;
     at(b, e->scan.over->span);
     Type t = type_make(I32, 1, &s->count);
     Ref numbers = g_iota(b->g, t, 0);
-    if (numbers != NONE && from != 0) {
-        Ref base = g_full(b->g, t, (double)from);
+    if (numbers != NONE && s->count > 0 && from != 0) {
+        Ref base = g_full_int(b->g, t, from);
         numbers = g_add(b->g, numbers, base);
     }
     s->given[s->n_carries] = numbers;

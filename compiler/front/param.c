@@ -224,6 +224,7 @@ static bool init_of(Build *b, const Value *v, Span span, const Type *t, Init *ou
         return literal_init(b, v, span, t, out);
     if (v->kind == VALUE_INIT) {
         *out = (Init){.kind = v->init.kind, .a = v->init.a, .b = v->init.b};
+        out->i = v->init.kind == INIT_FILL ? (int64_t)v->init.a : 0;
         if (v->init.kind == INIT_FILL || dtype_is_float(t->dtype))
             return true;
         complain(b, E0306, span, "only floats are drawn, and this is %s",
@@ -242,7 +243,7 @@ static bool init_of(Build *b, const Value *v, Span span, const Type *t, Init *ou
     }
     if (!number_as(b, v, t->dtype, span, &f, &i))
         return false;
-    *out = (Init){.kind = INIT_FILL, .a = dtype_is_float(t->dtype) ? f : (double)i};
+    *out = (Init){.kind = INIT_FILL, .a = f, .i = i};
     return true;
 }
 

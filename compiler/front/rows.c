@@ -82,7 +82,7 @@ Ref rows_valid(Build *b, Ref x, int axis)
     return g_binary(b->g, OP_min, n, most);
 }
 
-Ref rows_mask(Build *b, Ref x, int axis, double by)
+Ref rows_mask(Build *b, Ref x, int axis, Missing by)
 {
     int64_t per = per_of(b, x, axis);
     if (per == 0)
@@ -96,8 +96,8 @@ Ref rows_mask(Build *b, Ref x, int axis, double by)
     end = g_broadcast(b->g, end, line.rank, line.dim);
     Ref valid = g_binary(b->g, OP_lt, place, end);
     Ref mask = g_broadcast(b->g, valid, t.rank, t.dim);
-    Ref other = t.dtype == I64 && by != 0 ? g_const_int(b->g, I64, by < 0 ? INT64_MIN : INT64_MAX)
-                                          : g_const(b->g, t.dtype, by);
+    Ref other =
+        dtype_is_float(t.dtype) ? g_const(b->g, t.dtype, by.f) : g_const_int(b->g, t.dtype, by.i);
     other = g_broadcast(b->g, other, t.rank, t.dim);
     Followed *f = rows_of(b->rows, b->g);
     vec_push(&b->arena, &f->mask, ((Mask){mask, axis, per}));

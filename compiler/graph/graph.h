@@ -202,6 +202,7 @@ Ref g_slot(Graph *g, int32_t slot, Type t); /* the value before this step */
 Ref g_const(Graph *g, DType t, double x);   /* scalar */
 Ref g_const_int(Graph *g, DType t, int64_t x);
 Ref g_full(Graph *g, Type t, double x); /* broadcast of a scalar */
+Ref g_full_int(Graph *g, Type t, int64_t x);
 Ref g_literal(Graph *g, Type t, const void *elements);
 Ref g_iota(Graph *g, Type t, int axis); /* index along an axis; i32 or i64 */
 

@@ -65,6 +65,12 @@ Ref g_full(Graph *g, Type t, double x)
     return g_broadcast(g, c, t.rank, t.dim);
 }
 
+Ref g_full_int(Graph *g, Type t, int64_t x)
+{
+    Ref c = g_const_int(g, t.dtype, x);
+    return g_broadcast(g, c, t.rank, t.dim);
+}
+
 Ref g_zeros(Graph *g, const Type *t)
 {
     return g_full(g, *t, 0);

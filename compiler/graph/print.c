@@ -93,6 +93,7 @@ static void print_list(Text *to, DType t, const Attr *a)
 void graph_print_attr(const Graph *g, Ref r, int i, Text *to)
 {
     const Attr *a = attr(g, r, i);
+    DType t;
     switch (a->kind) {
     case ATTR_INT:
         text_add(to, "%lld", (long long)a->i);
@@ -101,7 +102,8 @@ void graph_print_attr(const Graph *g, Ref r, int i, Text *to)
         text_add(to, "%s", a->i != 0 ? "true" : "false");
         break;
     case ATTR_FLOAT: /* shortest: a constant has been rounded to its type already */
-        if (type_of(g, r)->dtype != F64 && (double)(float)a->f == a->f)
+        t = type_of(g, r)->dtype;
+        if (dtype_is_float(t) && t != F64 && (double)(float)a->f == a->f)
             text_float(to, (float)a->f);
         else
             text_double(to, a->f);

@@ -100,7 +100,7 @@ typedef struct Data {
 static void put_float(Data *d, double x)
 {
     float f = (float)x;
-    uint16_t half = d->dtype == F16 ? f32_to_f16(f) : f32_to_bf16(f);
+    uint16_t half = d->dtype == F16 ? f64_to_f16(x) : f64_to_bf16(x);
     if (d->dtype == F64)
         text_put(&d->bytes, (const char *)&x, sizeof x);
     else if (d->dtype == F32)

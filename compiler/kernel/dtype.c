@@ -1,7 +1,9 @@
 /* Element types and the storage conversions of the two half formats. */
+#include "dtype.h"
+
+#include <assert.h>
 #include <math.h>
 #include <string.h>
-#include "dtype.h"
 
 static const struct {
     const char *name;
@@ -97,17 +99,52 @@ uint16_t f32_to_bf16(float x)
     return (uint16_t)((u + 0x7fff + (u >> 16 & 1)) >> 16);
 }
 
+/* The one of the two floats around x that is odd: what is rounded to a half next is rounded as x
+ * would be. (Boldo and Melquiond, Emulation of FMA and correctly rounded sums: proved algorithms
+ * using rounding to odd, 2008) */
+static float to_odd(double x)
+{
+    float f = (float)x;
+    uint32_t u = bits_of(f);
+    if ((double)f == x || isnan(x) || isinf(f) || (u & 1) != 0)
+        return f;
+    return float_of(fabs((double)f) < fabs(x) ? u + 1 : u - 1);
+}
+
+uint16_t f64_to_f16(double x)
+{
+    return f32_to_f16(to_odd(x));
+}
+
+uint16_t f64_to_bf16(double x)
+{
+    return f32_to_bf16(to_odd(x));
+}
+
 double dtype_round(DType t, double x)
 {
     switch (t) {
     case F32:
         return (float)x;
     case F16:
-        return f16_to_f32(f32_to_f16((float)x));
+        return f16_to_f32(f64_to_f16(x));
     case BF16:
-        return bf16_to_f32(f32_to_bf16((float)x));
+        return bf16_to_f32(f64_to_bf16(x));
     default:
         return x;
+    }
+}
+
+int64_t dtype_integer(DType t, const void *x, int64_t i)
+{
+    switch (t) {
+    case I32:
+        return ((const int32_t *)x)[i];
+    case I64:
+        return ((const int64_t *)x)[i];
+    default:
+        assert(!dtype_is_float(t));
+        return ((const uint8_t *)x)[i];
     }
 }
 
@@ -122,12 +159,8 @@ double dtype_value(DType t, const void *x, int64_t i)
         return f16_to_f32(((const uint16_t *)x)[i]);
     case BF16:
         return bf16_to_f32(((const uint16_t *)x)[i]);
-    case I32:
-        return ((const int32_t *)x)[i];
-    case I64:
-        return (double)((const int64_t *)x)[i];
     default:
-        return ((const uint8_t *)x)[i];
+        return (double)dtype_integer(t, x, i);
     }
 }
 

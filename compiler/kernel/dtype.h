@@ -25,6 +25,7 @@ static inline bool dtype_is_int(DType t)
 
 /* Element i of an array; i64 beyond 2^53 is rounded. */
 double dtype_value(DType t, const void *x, int64_t i);
+int64_t dtype_integer(DType t, const void *x, int64_t i); /* of integers or bool */
 /* The first of n elements whose bits differ, or -1; which NaN it is, is no part of a kernel's
  * meaning. */
 int64_t dtype_first_unlike(DType t, const void *x, const void *y, int64_t n);
@@ -33,7 +34,9 @@ int64_t dtype_first_unlike(DType t, const void *x, const void *y, int64_t n);
 float f16_to_f32(uint16_t h);
 uint16_t f32_to_f16(float x);
 float bf16_to_f32(uint16_t h);
-double dtype_round(DType t, double x); /* the nearest value of a float type */
 uint16_t f32_to_bf16(float x);
+uint16_t f64_to_f16(double x); /* rounded once */
+uint16_t f64_to_bf16(double x);
+double dtype_round(DType t, double x); /* the nearest value of a float type */
 
 #endif

@@ -253,13 +253,9 @@ static const char *check_race(const Verifier *v, const KAccess *a, bool local)
 static const char *check_otherwise(const Verifier *v, DType t, double x)
 {
     bool fits = true;
-    if (t == F32)
-        fits = isnan(x) || x == (float)x;
-    else if (t == F16)
-        fits = isnan(x) || x == f16_to_f32(f32_to_f16((float)x));
-    else if (t == BF16)
-        fits = isnan(x) || x == bf16_to_f32(f32_to_bf16((float)x));
-    else if (t != F64)
+    if (dtype_is_float(t))
+        fits = isnan(x) || x == dtype_round(t, x);
+    else
         fits = x == floor(x) &&
                x >= (t == I32   ? INT32_MIN
                      : t == I64 ? -0x1p63

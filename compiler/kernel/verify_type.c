@@ -60,18 +60,12 @@ static const char *check_constant(const Verifier *v, const KInst *i)
     int64_t x = i->imm.i;
     switch (i->dtype) {
     case F32:
-        return isnan(i->imm.f) || i->imm.f == (float)i->imm.f
-                   ? NULL
-                   : verify_complain(v, "the constant is not rounded to f32");
     case F16:
-    case BF16: {
-        float f = (float)i->imm.f;
-        f = i->dtype == F16 ? f16_to_f32(f32_to_f16(f)) : bf16_to_f32(f32_to_bf16(f));
-        return isnan(i->imm.f) || i->imm.f == f
+    case BF16:
+        return isnan(i->imm.f) || i->imm.f == dtype_round((DType)i->dtype, i->imm.f)
                    ? NULL
                    : verify_complain(v, "the constant is not rounded to %s",
                                      dtype_name((DType)i->dtype));
-    }
     case I32:
         return x == (int32_t)x ? NULL : verify_complain(v, "the constant does not fit i32");
     case U8:

@@ -355,8 +355,9 @@ const Op op_cast = {
     .simple = cast_simple,
     .scalar = cast_scalar,
     .vjp = cast_vjp,
-    .doc = "Another element type. Floats round to nearest even; float to integer cuts and "
-           "saturates, NaN gives 0; to bool is x != 0.",
+    .doc = "Another element type. Floats round to nearest even; f16 and bf16 are made from f32, "
+           "which all else becomes first. Float to integer cuts and saturates, NaN gives 0; to "
+           "bool is x != 0.",
     .example =
         "cast(f32[2,3], dtype = f64); cast(f32[3], dtype = bf16); cast(i32[3], dtype = f32); "
         "cast(f32[3], dtype = i32); cast(bool[3], dtype = f32)",

@@ -188,7 +188,10 @@ static Ref pad_simple(Graph *g, Ref n)
     double value;
     if (a[LO].i == 0 && a[HI].i == 0)
         return x;
-    if (const_value(g, x, &value) && same_number(value, a[VALUE].f))
+    /* Integers are known as doubles, which have 53 bits. */
+    bool exact =
+        const_value(g, x, &value) && (dtype_is_float(type_of(g, x)->dtype) || fabs(value) < 0x1p53);
+    if (exact && same_number(value, a[VALUE].f))
         return g_full(g, *type_of(g, n), value);
     const Attr *b = node(g, x)->attr;
     if (op_of(g, x) != OP_pad || b[PAD_AXIS].i != axis || !same_number(b[VALUE].f, a[VALUE].f))

@@ -341,6 +341,35 @@ START_TEST(elements_of_arrays)
     ck_assert(isnan(dtype_value(F16, half, 1)));
     ck_assert_double_eq(dtype_value(I64, whole, 1), 0x1p40);
     ck_assert_double_eq(dtype_value(U8, byte, 1), 200);
+    const int64_t odd[] = {(INT64_C(1) << 53) + 1, INT64_MAX};
+    ck_assert(dtype_integer(I64, odd, 0) == odd[0] && dtype_integer(I64, odd, 1) == INT64_MAX);
+    ck_assert_int_eq(dtype_integer(U8, byte, 1), 200);
+}
+END_TEST
+
+/* Just below and above the middle between two halves, where a float would be the middle itself. */
+START_TEST(doubles_become_halves)
+{
+    for (uint32_t h = 0; h < 0x7f80; h++) {
+        double lo = bf16_to_f32((uint16_t)h), hi = bf16_to_f32((uint16_t)(h + 1));
+        double middle = h < 0x7f7f ? (lo + hi) / 2 : lo + ldexp(1, 119);
+        ck_assert_int_eq(f64_to_bf16(middle * (1 - 0x1p-40)), h);
+        ck_assert_int_eq(f64_to_bf16(-middle * (1 + 0x1p-40)), 0x8000 + h + 1);
+        ck_assert_int_eq(f64_to_bf16(middle), h + (h & 1));
+        ck_assert_int_eq(f64_to_bf16(lo), h);
+        if (h >= 0x7c00)
+            continue;
+        lo = f16_to_f32((uint16_t)h);
+        hi = h < 0x7bff ? f16_to_f32((uint16_t)(h + 1)) : 65536;
+        middle = (lo + hi) / 2;
+        ck_assert_int_eq(f64_to_f16(-middle * (1 - 0x1p-40)), 0x8000 + h);
+        ck_assert_int_eq(f64_to_f16(middle * (1 + 0x1p-40)), h + 1);
+        ck_assert_int_eq(f64_to_f16(middle), h + (h & 1));
+        ck_assert_int_eq(f64_to_f16(lo), h);
+    }
+    ck_assert(f64_to_f16(1e300) == 0x7c00 && f64_to_bf16(-1e300) == 0xff80);
+    ck_assert(f64_to_f16(-1e-300) == 0x8000 && f64_to_bf16(1e-300) == 0);
+    ck_assert(isnan(f16_to_f32(f64_to_f16(NAN))) && isnan(bf16_to_f32(f64_to_bf16(NAN))));
 }
 END_TEST
 
@@ -352,6 +381,7 @@ Suite *suite_kernel_scalar(void)
     tcase_add_checked_fixture(t, setup, teardown);
     tcase_set_timeout(t, 0);
     tcase_add_test(t, elements_of_arrays);
+    tcase_add_test(t, doubles_become_halves);
     tcase_add_loop_test(t, integers, 0, N_INTEGER);
     tcase_add_loop_test(t, floats, 0, N_REAL);
     tcase_add_test(t, integer_unary);
