@@ -178,7 +178,10 @@ static const char *op_head(OpId op)
 static const Value *fold_op(Build *b, OpId op, const CallArgs *c)
 {
     double y, x = value_number(c->value[0]);
-    if (op == OP_floor || op == OP_ceil || op == OP_round) {
+    bool to_whole = op == OP_floor || op == OP_ceil || op == OP_round;
+    if (to_whole && c->value[0]->kind == VALUE_INT)
+        return c->value[0];
+    if (to_whole) {
         y = op == OP_floor ? floor(x) : op == OP_ceil ? ceil(x) : nearbyint(x);
         if (y >= -9e18 && y <= 9e18)
             return value_int(&b->arena, (int64_t)y);

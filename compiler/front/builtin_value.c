@@ -119,7 +119,8 @@ static const Value *bi_product(Build *b, const CallArgs *c)
 
 static const Value *larger(const Value *x, const Value *y, OpId op)
 {
-    bool less = value_number(x) < value_number(y);
+    bool ints = x->kind == VALUE_INT && y->kind == VALUE_INT;
+    bool less = ints ? x->i < y->i : value_number(x) < value_number(y);
     return less == (op == OP_max) ? y : x;
 }
 
