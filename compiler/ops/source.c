@@ -41,10 +41,13 @@ static bool iota_shape(Shape *s)
         return false;
     if (s->type.dtype != I32 && s->type.dtype != I64)
         return shape_error(s, E0221, "`iota` gives i32 or i64, not %s", dtype_name(s->type.dtype));
-    if (axis >= 0 && axis < s->type.rank)
-        return true;
-    return shape_error(s, E0222, "%s has no axis %lld", type_text(&s->g->cx->perm, &s->type),
-                       (long long)axis);
+    if (axis < 0 || axis >= s->type.rank)
+        return shape_error(s, E0222, "%s has no axis %lld", type_text(&s->g->cx->perm, &s->type),
+                           (long long)axis);
+    if (s->type.dtype == I32 && s->type.dim[axis] > (int64_t)INT32_MAX + 1)
+        return shape_error(s, E0911, "`iota` of i32 is too small for an axis of %lld",
+                           (long long)s->type.dim[axis]);
+    return true;
 }
 
 static Val iota_elem(Elem *e, Ref n, const KAff *idx)
