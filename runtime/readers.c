@@ -69,7 +69,7 @@ static bool ends_with(const char *s, size_t n, const char *end)
     return n >= k && memcmp(s + n - k, end, k) == 0;
 }
 
-static bool named_table(const char *path)
+int gradc_is_table(const char *path)
 {
     size_t n = strlen(path);
     if (ends_with(path, n, ".gz"))
@@ -81,7 +81,7 @@ static int parse_any(const char *name, const void *bytes, size_t n, gradc_array 
                      gradc_error *e)
 {
     static const char zip[] = {'P', 'K', 3, 4};
-    if (named_table(name))
+    if (gradc_is_table(name))
         return gradc_csv_parse(name, bytes, n, NULL, out, e);
     if (n >= sizeof zip && memcmp(bytes, zip, sizeof zip) == 0)
         return gr_fail(e, GRADC_FORMAT,

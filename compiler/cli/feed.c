@@ -1,5 +1,6 @@
 #include "feed.h"
 
+#include <math.h>
 #include <string.h>
 
 static int failed(const gradc_error *e)
@@ -37,20 +38,24 @@ static int refuse_element(const gradc_tensor *t, const gradc_array *a, int64_t a
     return EXIT_INPUT;
 }
 
-/* The first of the elements that is outside of the input's range, or -1. */
+/* The first of the elements that is outside of the input's range, which only integers have, or -1.
+ */
 static int64_t outside(const gradc_tensor *t, const gradc_array *a, int64_t from, int64_t to)
 {
-    DType is = (DType)a->dtype;
     for (int64_t i = from; i < to && t->lo != t->hi; i++) {
-        double x = dtype_value(is, a->data, i);
-        bool in = x >= (double)t->lo && x < (double)t->hi;
-        if (!dtype_is_float(is)) {
-            int64_t whole = dtype_integer(is, a->data, i);
-            in = whole >= t->lo && whole < t->hi;
-        }
-        if (!in)
+        int64_t x = dtype_integer((DType)a->dtype, a->data, i);
+        if (x < t->lo || x >= t->hi)
             return i;
     }
+    return -1;
+}
+
+/* The first number that may be another one than the integer that was written, or -1. */
+static int64_t beyond_doubles(const gradc_array *a)
+{
+    for (int64_t i = 0; i < a->elems; i++)
+        if (fabs(dtype_value((DType)a->dtype, a->data, i)) >= 0x1p53)
+            return i;
     return -1;
 }
 
@@ -70,6 +75,13 @@ static int take_array(Feed *f, int32_t i, gradc_array *a, const char *path)
         f->array[i] = *a;
         memset(a, 0, sizeof *a);
     } else {
+        int64_t wide = t->dtype == GRADC_I64 && gradc_is_table(path) ? beyond_doubles(a) : -1;
+        if (wide >= 0) {
+            say("%s: row %lld (the first is 1): a number of more than the 53 bits that those of a "
+                "table have; give input %s as .npy",
+                path, (long long)(wide / per_row + 1), t->name);
+            return EXIT_INPUT;
+        }
         int st = gradc_array_cast(a, t->dtype, &f->array[i], &e);
         if (st != GRADC_OK)
             return st == GRADC_RANGE ? refuse_element(t, a, e.position, path) : failed(&e);
@@ -141,6 +153,24 @@ static int take_text(Feed *f, gradc_array *a, const char *path)
     return EXIT_OK;
 }
 
+static bool is_wide(const gradc_tensor *t)
+{
+    return t->dtype == GRADC_F64 || t->dtype == GRADC_I32 || t->dtype == GRADC_I64;
+}
+
+/* Of input i, or -1: of all of them. Numbers of a table have 53 bits where an input takes more than
+ * the 24 that f32 has. */
+static int read_array(const gradc_model *m, int32_t i, const char *path, gradc_array *a,
+                      gradc_error *e)
+{
+    bool wide = i >= 0 && is_wide(&m->inputs[i]);
+    for (int32_t k = 0; k < m->n_inputs && i < 0; k++)
+        wide = wide || is_wide(&m->inputs[k]);
+    const gradc_csv_options doubles = {.struct_size = sizeof doubles, .dtype = GRADC_F64};
+    return wide && gradc_is_table(path) ? gradc_csv_read(path, &doubles, a, e)
+                                        : gradc_array_read(path, a, e);
+}
+
 static int read_one(Feed *f, const char *spec)
 {
     Values v = {.tensor = f->model->inputs, .n = f->model->n_inputs};
@@ -157,7 +187,7 @@ static int read_one(Feed *f, const char *spec)
     }
     gradc_array a = {0};
     gradc_error e = {0};
-    int st = text ? gradc_bytes_read(path, &a, &e) : gradc_array_read(path, &a, &e);
+    int st = text ? gradc_bytes_read(path, &a, &e) : read_array(f->model, i, path, &a, &e);
     if (st != GRADC_OK)
         return failed(&e);
     int status = text     ? take_text(f, &a, path)

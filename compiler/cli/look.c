@@ -35,8 +35,8 @@ static Found scan_values(DType t, int64_t elems, const void *data)
     Found f = {.lo = -1, .hi = -1};
     for (int64_t i = 0; i < elems; i++) {
         double x = dtype_value(t, data, i);
-        f.nan += isnan(x);
-        f.inf += isinf(x);
+        f.nan += isnan(x) != 0;
+        f.inf += isinf(x) != 0;
         if (isnan(x))
             continue;
         f.lo = f.lo < 0 || is_less(t, data, i, f.lo) ? i : f.lo;

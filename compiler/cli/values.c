@@ -25,6 +25,26 @@ static double draw_normal(uint64_t seed, int64_t i)
     return sqrt(-2 * log(u)) * cos(6.283185307179586 * w);
 }
 
+/* One of the input's range. */
+static int64_t draw_integer(const gradc_tensor *t, uint64_t seed, int64_t i)
+{
+    uint64_t n = t->lo != t->hi         ? (uint64_t)t->hi - (uint64_t)t->lo
+                 : t->dtype == GRADC_U8 ? 256
+                                        : 2;
+    double at = floor(unit(seed, i) * (double)n);
+    return (int64_t)((uint64_t)t->lo + (at < (double)n ? (uint64_t)at : n - 1));
+}
+
+static void put_integer(const gradc_tensor *t, void *data, int64_t i, int64_t x)
+{
+    if (t->dtype == GRADC_I64)
+        ((int64_t *)data)[i] = x;
+    else if (t->dtype == GRADC_I32)
+        ((int32_t *)data)[i] = (int32_t)x;
+    else
+        ((uint8_t *)data)[i] = (uint8_t)x;
+}
+
 static void put(const gradc_tensor *t, void *data, int64_t i, double x)
 {
     switch (t->dtype) {
@@ -40,14 +60,8 @@ static void put(const gradc_tensor *t, void *data, int64_t i, double x)
     case GRADC_BF16:
         ((uint16_t *)data)[i] = f64_to_bf16(x);
         break;
-    case GRADC_I32:
-        ((int32_t *)data)[i] = (int32_t)x;
-        break;
-    case GRADC_I64:
-        ((int64_t *)data)[i] = (int64_t)x;
-        break;
     default:
-        ((uint8_t *)data)[i] = (uint8_t)x;
+        put_integer(t, data, i, (int64_t)x);
         break;
     }
 }
@@ -72,12 +86,11 @@ static bool fits(const gradc_tensor *t, double x)
 
 static void draw_input(const gradc_tensor *t, void *data, uint64_t seed)
 {
-    bool is_float = t->dtype <= GRADC_BF16;
-    double lo = (double)t->lo, hi = (double)t->hi;
-    if (lo == hi)
-        hi = t->dtype == GRADC_U8 ? 256 : 2;
     for (int64_t i = 0; i < t->elems; i++)
-        put(t, data, i, is_float ? draw_normal(seed, i) : lo + floor(unit(seed, i) * (hi - lo)));
+        if (t->dtype <= GRADC_BF16)
+            put(t, data, i, draw_normal(seed, i));
+        else
+            put_integer(t, data, i, draw_integer(t, seed, i));
 }
 
 Values inputs_make(Arena *a, const gradc_model *m, uint64_t seed, int64_t rows_factor)
@@ -126,11 +139,13 @@ static bool take_number(const gradc_tensor *t, void *data, int64_t i, const char
     char *whole_end;
     errno = 0;
     long long whole = strtoll(s, &whole_end, 10);
-    bool whole_fits = t->dtype == GRADC_I64 && whole_end == *end && errno == 0;
-    if (*end == s || (**end != 0 && **end != ',') || (!whole_fits && !fits(t, x)))
+    bool is_whole = t->dtype == GRADC_I64 && whole_end == *end;
+    if (*end == s || (**end != 0 && **end != ',') || (is_whole ? errno != 0 : !fits(t, x)))
         return false;
-    if (i < t->elems && whole_fits)
+    if (i < t->elems && is_whole)
         ((int64_t *)data)[i] = whole;
+    else if (i < t->elems && t->dtype == GRADC_F32)
+        ((float *)data)[i] = strtof(s, NULL); /* by way of double it would be rounded twice */
     else if (i < t->elems)
         put(t, data, i, x);
     return true;

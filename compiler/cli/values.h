@@ -21,7 +21,7 @@ Values results_make(Arena *a, const gradc_model *m);
 int inputs_fill(Values *v, const char *name, const char *from);
 int32_t values_find(const Values *v, const char *name);
 
-/* Element i of an array: the shortest number that is this one of its type. */
+/* Element i of an array: the shortest number that is this one, of f32 where it is a half. */
 void add_element(Text *t, DType dtype, const void *data, int64_t i);
 
 /* What runs an entry: with the rows and pointers of its inputs, and of results or NULL for each. */

@@ -104,6 +104,29 @@ says 3 "/nonexistent/: No such file or directory" "$gradc" train examples/line.m
     --data x=no.npy --checkpoint /nonexistent/c.gck
 says 3 "--checkpoint /dev/null: this is not a regular file" "$gradc" train examples/line.model \
     --data x=no.npy --checkpoint /dev/null
+# Integers of a table are what is written there: 53 bits, or an error. What inspect says of extremes.
+cat >"$scratch/i.model" <<'E1'
+model m(batch = 2) {
+    input k : i64[batch]
+    param w : f32 = 1
+    state most : i64 = 0
+    most <- max(k)
+    loss w * w + 0 * mean(cast(k, f32))
+}
+train m {
+    optimizer sgd(lr = 0.5)
+}
+E1
+printf '16777217\n16777219\n' >"$scratch/k.csv"
+says 0 "" "$gradc" train "$scratch/i.model" --data "k=$scratch/k.csv" --epochs 1 \
+    --checkpoint "$scratch/i.gck"
+says 0 "" "$gradc" inspect "$scratch/i.gck"
+grep -q '^most  *i64\[\]  16777219 .. 16777219$' "$scratch/out" || says 0 "most 16777219" cat "$scratch/out"
+printf '7\n9007199254740993\n' >"$scratch/k.csv"
+says 1 "k.csv: row 2 (the first is 1): a number of more than the 53 bits" \
+    "$gradc" train "$scratch/i.model" --data "k=$scratch/k.csv" --epochs 1
+says 1 "is not a number of type i64" "$gradc" run "$scratch/i.model" --in k=9223372036854775808,0
+says 1 "is not a number of type i64" "$gradc" run "$scratch/i.model" --in k=-9223372036854775809,0
 # A parameter that the loss does not use has a gradient of zeros; a frozen one has none.
 cat >"$scratch/u.model" <<'E1'
 model m {
