@@ -6,8 +6,10 @@
 #include "vec.h"
 
 #include <assert.h>
+#include <fenv.h>
 #include <float.h>
 #include <math.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -168,6 +170,23 @@ bool read_double(const char *s, size_t n, double *out)
     bool ok = text != NULL && *end == '\0';
     arena_free(&a);
     return ok;
+}
+
+bool read_to_odd(const char *s, size_t n, double *out)
+{
+    double below, above;
+    uint64_t bits;
+    int mode = fegetround();
+    fesetround(FE_DOWNWARD);
+    bool ok = read_double(s, n, &below);
+    fesetround(FE_UPWARD);
+    ok = ok && read_double(s, n, &above);
+    fesetround(mode);
+    if (!ok)
+        return false;
+    memcpy(&bits, &below, sizeof bits);
+    *out = (bits & 1) != 0 ? below : above;
+    return true;
 }
 
 bool read_float(const char *s, size_t n, float *out)

@@ -48,5 +48,8 @@ void text_c(Text *t, const char *s);
  * nearest double (float), whatever the locale. Out of range: inf or 0. */
 bool read_double(const char *s, size_t n, double *out);
 bool read_float(const char *s, size_t n, float *out);
+/* ... to the one of the two doubles around it that is odd, unless it is a double: what is rounded
+ * to a narrower type next is rounded as the text itself would be. */
+bool read_to_odd(const char *s, size_t n, double *out);
 
 #endif

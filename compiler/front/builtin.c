@@ -179,7 +179,7 @@ static const Value *fold_op(Build *b, OpId op, const CallArgs *c)
 {
     double y, x = value_number(c->value[0]);
     bool to_whole = op == OP_floor || op == OP_ceil || op == OP_round;
-    if (to_whole && c->value[0]->kind == VALUE_INT)
+    if (c->value[0]->kind == VALUE_INT && (to_whole || (op == OP_relu && c->value[0]->i >= 0)))
         return c->value[0];
     if (to_whole) {
         y = op == OP_floor ? floor(x) : op == OP_ceil ? ceil(x) : nearbyint(x);

@@ -354,26 +354,26 @@ static bool optional_number(Build *b, const CallArgs *c, int i, const char *what
     return c->value[i] == NULL || want_number(b, c->value[i], c->at[i], what, out);
 }
 
-/* What elements of x are where there is none: rounded once, and an integer that a double holds. */
+/* What elements of x are where there is none: rounded once; an integer has to be one that a double
+ * holds. */
 static bool optional_element(Build *b, const CallArgs *c, int i, Ref x, const char *what,
                              double *out)
 {
     const Value *v = c->value[i];
     DType t = type_of(b->g, x)->dtype;
     int64_t whole;
-    if (v == NULL || t == BOOL || !value_is_number(v))
-        return optional_number(b, c, i, what, out);
-    if (!number_as(b, v, t, c->at[i], out, &whole))
+    if (v != NULL && value_is_number(v) && dtype_is_float(t)) {
+        bool fits = number_as(b, v, t, c->at[i], out, &whole);
+        *out = dtype_round(t, *out);
+        return fits;
+    }
+    if (!optional_number(b, c, i, what, out))
         return false;
-    if (dtype_is_float(t))
+    if (v == NULL || v->kind != VALUE_INT || (*out < 0x1p63 && (int64_t)*out == v->i))
         return true;
-    *out = (double)whole;
-    if (*out < 0x1p63 && (int64_t)*out == whole)
-        return true;
-    Diag *d = complain(b, E0221, c->at[i], "%s is %" PRId64 ", which takes more than 53 bits", what,
-                       whole);
-    diag_help(b->cx, d, "join it to the tensor: `concat([x, zeros([1], i64) + %" PRId64 "])`",
-              whole);
+    Diag *d = complain(b, E0204, c->at[i], "%s is %" PRId64 ", which takes more than 53 bits", what,
+                       v->i);
+    diag_help(b->cx, d, "such numbers can be joined to a tensor: `concat`");
     return false;
 }
 

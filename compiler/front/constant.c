@@ -89,7 +89,8 @@ static const Value *fold_ints(Build *b, Operator op, int64_t x, int64_t y, const
         z = int_floor_div(x, y);
         break;
     case OPERATOR_MOD:
-        z = x - y * int_floor_div(x, y);
+        z = x % y;
+        z += z != 0 && (z < 0) != (y < 0) ? y : 0;
         break;
     default: /* POW */
         if (y < 0)

@@ -211,14 +211,14 @@ static double to_odd(int64_t i)
     return (double)i;
 }
 
-/* Rounded once: from the text where there is one. */
+/* A double that rounds to the type as the number does that is written. */
 static double rounded(const Value *v, DType t)
 {
-    float f;
+    double x;
     if (v->kind == VALUE_INT)
         return t == F64 ? (double)v->i : to_odd(v->i);
-    if (v->text != NULL && t == F32 && read_float(v->text, strlen(v->text), &f))
-        return copysign((double)f, v->f);
+    if (v->text != NULL && t != F64 && read_to_odd(v->text, strlen(v->text), &x))
+        return copysign(x, v->f);
     return v->f;
 }
 

@@ -65,6 +65,11 @@ static bool range_sequence(Build *b, ScanForm *s)
         return false;
     }
     s->count = to > from ? to - from : 0;
+    if (s->count > (int64_t)INT32_MAX + 1) {
+        complain(b, E0911, e->scan.to->span, "a range of %" PRId64 " numbers, more than 2^31",
+                 s->count);
+        return false;
+    }
     at(b, e->scan.over->span);
     Type t = type_make(I32, 1, &s->count);
     Ref numbers = g_iota(b->g, t, 0);

@@ -45,7 +45,7 @@ static bool iota_shape(Shape *s)
         return shape_error(s, E0222, "%s has no axis %lld", type_text(&s->g->cx->perm, &s->type),
                            (long long)axis);
     if (s->type.dtype == I32 && s->type.dim[axis] > (int64_t)INT32_MAX + 1)
-        return shape_error(s, E0911, "`iota` of i32 is too small for an axis of %lld",
+        return shape_error(s, E0911, "an i32 cannot count an axis of %lld",
                            (long long)s->type.dim[axis]);
     return true;
 }
