@@ -110,12 +110,14 @@ unit_tests() {
 find_clang() {
     probe=build/log/probe-$$
     echo 'int LLVMFuzzerTestOneInput(void) { return 0; }' >"$probe.c"
+    found=1
     for clang in clang-19 clang-18 clang-17 clang-16 clang clang-15 clang-14; do
         command -v "$clang" >/dev/null 2>&1 &&
             "$clang" -fsanitize=fuzzer,address,undefined "$probe.c" \
-                -o "$probe" >/dev/null 2>&1 && return 0
+                -o "$probe" >/dev/null 2>&1 && found=0 && break
     done
-    return 1
+    rm -f "$probe" "$probe.c"
+    return $found
 }
 
 # The clang that goes with the LLVM that the build has found.
