@@ -273,7 +273,10 @@ static Flow flow_reduce(const Followed *f, Ref r)
     const Flow *x = operand(f, r, 0);
     OpId op = op_of(f->g, r);
     int axis = (int)attr(f->g, r, 0)->i;
-    if (x->per[axis] != 0 && !(op == OP_sum && x->zero[axis]))
+    /* Of bytes, 0 is the least: neither the largest nor the first of equals changes. */
+    bool least = type_of(f->g, arg(f->g, r, 0))->dtype == U8;
+    bool neutral = op == OP_sum || (least && (op == OP_reduce_max || op == OP_argmax));
+    if (x->per[axis] != 0 && !(neutral && x->zero[axis]))
         return lost;
     Flow z = *x;
     z.per[axis] = 0;
