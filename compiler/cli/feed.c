@@ -59,6 +59,16 @@ static int64_t beyond_doubles(const gradc_array *a)
     return -1;
 }
 
+/* The first number that is infinite in its new type only, or -1. */
+static int64_t overflowed(const gradc_array *from, const gradc_array *to)
+{
+    for (int64_t i = 0; i < to->elems && dtype_is_float((DType)to->dtype); i++)
+        if (isinf(dtype_value((DType)to->dtype, to->data, i)) &&
+            isfinite(dtype_value((DType)from->dtype, from->data, i)))
+            return i;
+    return -1;
+}
+
 /* An array for input i: the elements of a row must be as many; dtypes are cast. */
 static int take_array(Feed *f, int32_t i, gradc_array *a, const char *path)
 {
@@ -85,6 +95,9 @@ static int take_array(Feed *f, int32_t i, gradc_array *a, const char *path)
         int st = gradc_array_cast(a, t->dtype, &f->array[i], &e);
         if (st != GRADC_OK)
             return st == GRADC_RANGE ? refuse_element(t, a, e.position, path) : failed(&e);
+        int64_t over = overflowed(a, &f->array[i]);
+        if (over >= 0)
+            return refuse_element(t, a, over, path);
     }
     int64_t bad = outside(t, &f->array[i], 0, f->array[i].elems);
     return bad < 0 ? EXIT_OK : refuse_element(t, &f->array[i], bad, path);

@@ -125,6 +125,10 @@ grep -q '^most  *i64\[\]  16777219 .. 16777219$' "$scratch/out" || says 0 "most 
 printf '7\n9007199254740993\n' >"$scratch/k.csv"
 says 1 "k.csv: row 2 (the first is 1): a number of more than the 53 bits" \
     "$gradc" train "$scratch/i.model" --data "k=$scratch/k.csv" --epochs 1
+sed 's/input k : i64/input k : f16/; s/input k.*/&\n    input x : f64[batch]/; /most/d' "$scratch/i.model" >"$scratch/h.model"
+printf '7,1\n70000,2\n' >"$scratch/k.csv"
+says 1 "k.csv: row 2 (the first is 1): 70000 does not fit into f16, the type of input k" \
+    "$gradc" train "$scratch/h.model" --data "$scratch/k.csv" --epochs 1
 says 1 "is not a number of type i64" "$gradc" run "$scratch/i.model" --in k=9223372036854775808,0
 says 1 "is not a number of type i64" "$gradc" run "$scratch/i.model" --in k=-9223372036854775809,0
 # A parameter that the loss does not use has a gradient of zeros; a frozen one has none.
