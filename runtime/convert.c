@@ -38,8 +38,8 @@ static uint64_t round_shift(uint64_t m, int n)
 }
 
 /* A double rounded once to a format of 16 bits with `man` mantissa bits and exponent bias `bias`.
- * Every dtype passes through here by way of double, which holds all of them exactly, so no value
- * is rounded twice. */
+ * Every dtype but i64 passes through here by way of double, which holds all of them exactly, so no
+ * value is rounded twice. */
 static uint16_t narrow(double v, int man, int bias)
 {
     uint64_t u = bits_of_double(v);
@@ -146,10 +146,20 @@ static Element fetch(int32_t dtype, const void *in, int64_t i)
     return x;
 }
 
+/* A double that rounds to 16 bits as the integer does: beyond 53 bits, what is cut off makes it
+ * odd. */
+static double to_odd(int64_t whole)
+{
+    bool wide = whole > (int64_t)1 << 53 || whole < -((int64_t)1 << 53);
+    if (wide && (whole & 0x3ff) != 0)
+        whole = (whole & ~(int64_t)0x3ff) | 0x400;
+    return (double)whole;
+}
+
 static bool store_float(int32_t dtype, void *out, int64_t i, Element x)
 {
     char *p = (char *)out + i * gradc_dtype_bytes(dtype);
-    double v = x.integer ? (double)x.whole : x.real;
+    double v = !x.integer ? x.real : dtype == GRADC_F64 ? (double)x.whole : to_odd(x.whole);
     /* int64 to float straight: by way of double it would be rounded twice */
     float narrowed = x.integer ? (float)x.whole : (float)x.real;
     uint16_t half;

@@ -191,6 +191,10 @@ START_TEST(casts)
     ck_assert_int_eq(gradc_array_cast(&a, GRADC_F32, &b, &e), GRADC_OK);
     ck_assert(((float *)b.data)[3] == -0x1p63f);
     gradc_array_free(&b);
+    ((int64_t *)a.data)[1] = INT64_C(0x1010000000000001); /* above the tie that its double is */
+    ck_assert_int_eq(gradc_array_cast(&a, GRADC_BF16, &b, &e), GRADC_OK);
+    ck_assert_int_eq(((uint16_t *)b.data)[1], 0x5d81);
+    gradc_array_free(&b);
     ck_assert_int_eq(gradc_array_cast(&a, 99, &b, &e), GRADC_BAD_ARGUMENT);
     gradc_array_free(&a);
     a = make(GRADC_I32, 1, 2, 0);
