@@ -104,7 +104,7 @@ says 3 "/nonexistent/: No such file or directory" "$gradc" train examples/line.m
     --data x=no.npy --checkpoint /nonexistent/c.gck
 says 3 "--checkpoint /dev/null: this is not a regular file" "$gradc" train examples/line.model \
     --data x=no.npy --checkpoint /dev/null
-# Integers of a table are what is written there: 53 bits, or an error. What inspect says of extremes.
+# Integers of a table are what is written there: 53 bits, or an error.
 cat >"$scratch/i.model" <<'E1'
 model m(batch = 2) {
     input k : i64[batch]
