@@ -311,7 +311,7 @@ GRADC_API int gradc_csv_read(const char *path, const gradc_csv_options *options,
 GRADC_API int gradc_csv_parse(const char *name, const void *bytes, size_t n,
                               const gradc_csv_options *options, gradc_array *out, gradc_error *e);
 
-/* 1: gradc_array_read takes a file of this name for CSV; 0: not. */
+/* 1: gradc_array_read takes a file of this name for CSV; 0: not, or there is no name (NULL). */
 GRADC_API int gradc_is_table(const char *path);
 
 /* The bytes of a file as u8[n]: text for language models. */

@@ -71,7 +71,7 @@ static bool ends_with(const char *s, size_t n, const char *end)
 
 int gradc_is_table(const char *path)
 {
-    size_t n = strlen(path);
+    size_t n = path != NULL ? strlen(path) : 0;
     if (ends_with(path, n, ".gz"))
         n -= 3;
     return ends_with(path, n, ".csv") || ends_with(path, n, ".tsv") || ends_with(path, n, ".dat");

@@ -144,10 +144,11 @@ static bool take_number(const gradc_tensor *t, void *data, int64_t i, const char
         return false;
     if (i < t->elems && is_whole)
         ((int64_t *)data)[i] = whole;
-    else if (i < t->elems && t->dtype == GRADC_F32)
-        ((float *)data)[i] = strtof(s, NULL); /* by way of double it would be rounded twice */
-    else if (i < t->elems)
+    else if (i < t->elems) {
+        if (t->dtype != GRADC_F64 && isfinite(x)) /* else it would be rounded twice */
+            read_to_odd(s, (size_t)(*end - s), &x);
         put(t, data, i, x);
+    }
     return true;
 }
 

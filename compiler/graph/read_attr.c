@@ -4,7 +4,7 @@
 #include <math.h>
 #include <string.h>
 
-static bool read_number(Reader *r, double *out)
+static bool read_number(Reader *r, DType t, double *out)
 {
     bool minus = read_token(r, "-");
     if (read_token(r, "inf")) {
@@ -19,7 +19,9 @@ static bool read_number(Reader *r, double *out)
     while (r->at < r->end && strchr("0123456789.eE+-", r->text[r->at]) != NULL &&
            r->text[r->at] != '\0')
         r->at++;
-    if (!read_double(r->text + from, (size_t)(r->at - from), out)) {
+    const char *text = r->text + from;
+    size_t n = (size_t)(r->at - from);
+    if (!(t == F64 ? read_double(text, n, out) : read_to_odd(text, n, out))) {
         r->at = from;
         return read_error(r, "a number");
     }
@@ -127,7 +129,7 @@ static void one_element(Reader *r, void *to)
     double x = 0;
     int64_t i = 0;
     if (dtype_is_float(d->dtype)) {
-        if (read_number(r, &x))
+        if (read_number(r, d->dtype, &x))
             put_float(d, x);
     } else if (read_int(r, &i)) {
         put_int(d, i);
@@ -177,7 +179,7 @@ static void read_scalar(Reader *r, const Op *op, Attr *a, const Attr *attr)
             read_error(r, "an element type before this");
         a->i = t;
     } else if (a->kind == ATTR_FLOAT && dtype_is_float(dtype_so_far(op, attr))) {
-        read_number(r, &a->f);
+        read_number(r, dtype_so_far(op, attr), &a->f);
         a->f = dtype_round(dtype_so_far(op, attr), a->f);
     } else { /* the value of an integer constant, too */
         a->kind = ATTR_INT;

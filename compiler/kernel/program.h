@@ -74,7 +74,7 @@ struct Call {
     Operand flag;  /* CALL_GUARD */
     int64_t store; /* CALL_OUT, CALL_IN, CALL_WAIT: where, which tells transfers apart */
     int32_t n_body;
-    Call *body;
+    Call *body; /* NULL where there are none: nothing may be added to it then */
     const Origin *origin;
     const char *label; /* "h.3.attn: matmul" */
 };

@@ -125,6 +125,24 @@ grep -q '^most  *i64\[\]  16777219 .. 16777219$' "$scratch/out" || says 0 "most 
 printf '7\n9007199254740993\n' >"$scratch/k.csv"
 says 1 "k.csv: row 2 (the first is 1): a number of more than the 53 bits" \
     "$gradc" train "$scratch/i.model" --data "k=$scratch/k.csv" --epochs 1
+# -inf, 1, NaN: what is not finite is counted, and is no end of the range but -inf.
+{
+    printf '\223NUMPY\001\000\166\000%-117s\n' "{'descr': '<f4', 'fortran_order': False, 'shape': (3,), }"
+    printf '\000\000\200\377\000\000\200\077\000\000\300\177'
+} >"$scratch/n.npy"
+says 0 "" "$gradc" inspect "$scratch/n.npy"
+grep -qF 'f32[3]  -inf .. 1  1 NaN, 1 infinite' "$scratch/out" || says 0 "-inf .. 1" cat "$scratch/out"
+# A half is rounded once: this is above the tie.
+cat >"$scratch/half.model" <<'E1'
+model m {
+    input h : f16
+    param w : f32 = 1
+    output same = h
+    loss w
+}
+E1
+says 0 "" "$gradc" run "$scratch/half.model" --in h=1.00048828125000000000001
+grep -q '^same  *1.0009766$' "$scratch/out" || says 0 "same 1.0009766" cat "$scratch/out"
 sed 's/input k : i64/input k : f16/; s/input k.*/&\n    input x : f64[batch]/; /most/d' "$scratch/i.model" >"$scratch/h.model"
 printf '7,1\n70000,2\n' >"$scratch/k.csv"
 says 1 "k.csv: row 2 (the first is 1): 70000 does not fit into f16, the type of input k" \
