@@ -238,7 +238,12 @@ bool number_as(Build *b, const Value *v, DType t, Span span, double *f, int64_t 
     }
     if (value_is_number(v) && dtype_is_float(t)) {
         *f = rounded(v, t);
-        return true;
+        if (!isfinite(*f) || isfinite(dtype_round(t, *f)))
+            return true;
+        Diag *d = complain(b, E0204, span, "%s is beyond the range of %s",
+                           value_text(&b->cx->perm, v), dtype_name(t));
+        diag_help(b->cx, d, "what is beyond every number is `inf`");
+        return false;
     }
     if (v->kind == VALUE_INT && dtype_is_int(t) && fits_int(v->i, t)) {
         *i = v->i;

@@ -239,6 +239,7 @@ static void finish_number(Parser *p, Token *t)
         arena_strndup(p->arena, p->text + t->span.from, (size_t)(t->span.to - t->span.from));
     size_t n = number_bytes(s);
     int64_t unit = suffix_value(s + n), value = 0;
+    double real = 0;
     t->text = s;
     if (unit == 0) {
         say_bad_suffix(p, t, s + n);
@@ -248,6 +249,8 @@ static void finish_number(Parser *p, Token *t)
             say(p, E0008, t->span, "an integer beyond 2^63 - 1", NULL);
             t->text = "0";
         }
+    } else if (read_double(s, n, &real) && isinf(real)) {
+        say(p, E0008, t->span, "a number beyond all types", "what is beyond every number is `inf`");
     }
 }
 
