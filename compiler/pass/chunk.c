@@ -344,13 +344,24 @@ static int64_t side_by_side(const Region *v, const int axis[], int n, int64_t el
     return elems;
 }
 
+/* Matrices of the seed of which each chunk has its rows, for what comes of them is summed up: as
+ * many experts. */
+static int64_t count_joined(const Region *v, const int axis[], int n)
+{
+    int64_t count = elems(v->g, v->seed) / matrix_elems(v->g, v->seed, axis, n);
+    for (int i = 0; i < n - 1; i++)
+        count /= dim(v->g, v->seed, axis[i]);
+    return count;
+}
+
 /* Elements of a chunk of the region with these axes, if it is large enough to be cut; or 0. */
 static int64_t chunk_elems(const Region *v, const int axis[], int n, const Chunks *is)
 {
     int64_t all = matrix_elems(v->g, v->seed, axis, n), n_rows = dim(v->g, v->seed, axis[n - 1]);
-    int64_t row = all / n_rows, rows = best_rows(n_rows) * row;
-    if (v->scores && is->scores_from > 0 && all >= is->scores_from && rows > 0 && rows <= is->most)
-        return side_by_side(v, axis, n, rows);
+    int64_t row = all / n_rows, rows = best_rows(n_rows) * row, joined = count_joined(v, axis, n);
+    bool together = joined == 1 ? rows <= is->most : rows * joined <= TOGETHER;
+    if (v->scores && is->scores_from > 0 && all >= is->scores_from && rows > 0 && together)
+        return side_by_side(v, axis, n, rows * joined);
     return all < is->from ? 0 : v->scores ? is->most : logits_elems(n_rows, row, is);
 }
 
