@@ -338,6 +338,19 @@ static inline void add_windows(Arena *arena, Kernels *s)
     add_next(arena, s);
 }
 
+/* Rows of tiles that are no vectors, of lines as long as some vectors, which lie apart in memory:
+ * vectors of a tile's rows, transposed, go past the ends of lines. */
+static inline void add_folded(Arena *arena, Kernels *s)
+{
+    for (int64_t b = 4; b <= 64; b *= 2)
+        for (int f = 0; f < 2; f++) {
+            DType type = f == 0 ? F32 : F64;
+            add_kernel(arena, s, make_folded(arena, type, 24, b, 36, 5));
+            add_kernel(arena, s, make_folded(arena, type, 11, b, 70, 3));
+            add_kernel(arena, s, make_folded(arena, type, 5, b, 150, 9));
+        }
+}
+
 /* Gradients of weights, of few images and of more than a block of k has, of lines that are summed
  * some at a time; panels of rows of two heights; strides, wide windows; leaves of whole images. */
 static inline void add_edges(Arena *arena, Kernels *s)

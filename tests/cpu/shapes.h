@@ -147,6 +147,27 @@ static inline Kernel *make_conv_forward(Arena *arena, const Conv *c, bool bytes)
     return k;
 }
 
+/* Windows of k places along a row of a * b + k - 1, which is folded into a lines of b:
+ * y[h,o,g] = sum over i of x[g*b+h+i] W[o,i]. Lines follow one another where they are read, and not
+ * where their results are stored. */
+static inline Kernel *make_folded(Arena *arena, DType type, int64_t a, int64_t b, int64_t out,
+                                  int64_t places)
+{
+    Kernel *k = kernel_new(arena, K_CONTRACT, "folded");
+    int y = k_buf(k, type, b * out * a, K_OUT);
+    int x = k_buf(k, type, a * b + places - 1, K_IN), w = k_buf(k, type, out * places, K_IN);
+    Val g = k_dim(k, K_M, a), h = k_dim(k, K_M, b);
+    Val o = k_dim(k, K_N, out), i = k_dim(k, K_K, places);
+    k_section_a(k);
+    Val left = k_load(k, x, k_aff_add(at2(g, b, h, 1), k_aff_val(i, 1)));
+    k_section_b(k, left);
+    Val right = k_load(k, w, at2(o, places, i, 1));
+    Val sum = k_epilogue(k, right, type, 0);
+    k_store(k, y, k_aff_add(at2(h, out * a, o, a), k_aff_val(g, 1)), sum);
+    k_finish(k);
+    return k;
+}
+
 /* As conv_forward, of max(x * scale[i], 0.5) in the middle of padding: a chain that a select
  * cuts off where its loads are outside of their bounds. */
 static inline Kernel *make_conv_chain(Arena *arena, const Conv *c)

@@ -265,6 +265,20 @@ START_TEST(windows)
 }
 END_TEST
 
+static bool goes_past_lines(const ConPlan *p)
+{
+    const Walk *w = &p->out_rows;
+    return p->turned && w->run != w->total && w->run % p->vl == 0 && p->mr % p->vl != 0;
+}
+
+START_TEST(folded)
+{
+    check_both(add_folded);
+    expect_plans(2, "sapphirerapids", add_folded, goes_past_lines);
+    expect_plans(2, "x86-64-v3", add_folded, goes_past_lines);
+}
+END_TEST
+
 /* A phase of a strided convolution's data gradient: weights 3 i + 2 n apart, of which no two meet,
  * and windows over places, which do. */
 START_TEST(weights_that_do_not_meet)
@@ -426,6 +440,7 @@ Suite *suite_cpu_contract(void)
     tcase_add_test(t, lines);
     tcase_add_test(t, direct);
     tcase_add_test(t, windows);
+    tcase_add_test(t, folded);
     tcase_add_test(t, weights_that_do_not_meet);
     tcase_add_test(t, edges);
     tcase_add_test(t, interleaved);

@@ -41,6 +41,7 @@ typedef struct Out {
     const Walk *lines, *lanes;
     int64_t pitch;   /* elements of a line */
     int64_t n_lanes; /* all there are: if no line of a tile has fewer than a whole group's */
+    int64_t apart;   /* tiles begin at multiples of so many lanes */
 } Out;
 
 Val con_paired(const Kernel *k, const Walk *lines, const Walk *lanes)
@@ -195,7 +196,9 @@ static void emit_group(Con *c, const Out *of, Lv cols)
     Lv count = ir_min(ir, rest, width), digit[K_MAX_DIMS];
     walk_decode(w, ir, first, digit);
     IrIf run = {NULL, NULL}, full;
-    bool broken = p->direct ? w->run % p->line != 0 : w->run != w->total && w->run % o->width != 0;
+    bool broken = p->direct
+                      ? w->run % p->line != 0
+                      : w->run != w->total && (w->run % o->width != 0 || o->apart % o->width != 0);
     if (broken) {
         Lv end = ir_add(ir, digit[w->n - 1], count);
         run = ir_if(ir, LLVMBuildICmp(ir->b, LLVMIntSLE, end, ir_int(ir, w->run), ""));
@@ -307,8 +310,8 @@ void con_finish(Con *c, Lv tile, Lv row0, Lv rows, Lv col0, int vectors, int64_t
     const ConPlan *p = c->p;
     Ir *ir = c->ir;
     int width = vectors % 2 == 0 ? 2 * p->vl : p->vl;
-    Out o = {tile,  row0,         rows,         col0,          ir_int(ir, 0),
-             width, &p->out_rows, &p->out_cols, pitch / p->es, p->nr};
+    Out o = {tile,         row0,         rows,          col0,  ir_int(ir, 0), width,
+             &p->out_rows, &p->out_cols, pitch / p->es, p->nr, width};
     c->stored = !p->finishes;
     all_groups(c, &o, ir_int(ir, vectors * p->vl));
     c->stored = false;
@@ -322,8 +325,9 @@ void con_epilogue(Con *c, Lv tile, Lv row0, Lv rows, Lv col0, Lv cols)
         int64_t pitch = align_up(p->mr, p->vl);
         Lv to = ir_off(ir, c->scratch, p->turn_at);
         turn(c, tile, to, pitch);
-        Out o = {to,    col0,         cols,         row0,  ir_int(ir, 0),
-                 p->vl, &p->out_cols, &p->out_rows, pitch, p->taller == 0 ? p->mr : 1};
+        int64_t whole = p->taller == 0 ? p->mr : 1;
+        Out o = {to,           col0,         cols,  row0,  ir_int(ir, 0), p->vl,
+                 &p->out_cols, &p->out_rows, pitch, whole, whole};
         all_groups(c, &o, rows);
         return;
     }
@@ -331,7 +335,7 @@ void con_epilogue(Con *c, Lv tile, Lv row0, Lv rows, Lv col0, Lv cols)
     bool wide = p->nv % 2 == 0 && (!p->direct || p->padded % (2 * p->vl) == 0);
     bool run_ends = w->run != w->total && w->run % (2 * p->vl) != 0 && w->run % p->vl == 0;
     wide = wide && (p->direct || !run_ends);
-    Out o = {tile,         row0,         rows,  col0,     ir_int(ir, 0), wide ? 2 * p->vl : p->vl,
-             &p->out_rows, &p->out_cols, p->nr, p->n_cols};
+    Out o = {tile,         row0,         rows,  col0,      ir_int(ir, 0), wide ? 2 * p->vl : p->vl,
+             &p->out_rows, &p->out_cols, p->nr, p->n_cols, p->nr};
     all_groups(c, &o, cols);
 }
