@@ -5,7 +5,7 @@
 
 /* ---- call paths ---------------------------------------------------------- */
 
-static Instance *child_named(const Instance *in, const char *name)
+Instance *child_named(const Instance *in, const char *name)
 {
     int32_t i = map_get(&in->child_at, name);
     return i < 0 ? NULL : in->child.at[i];
@@ -331,11 +331,8 @@ static const Value *call_in_module(Build *b, const Expr *e)
 {
     const char *module = e->call.module.text, *name = e->call.name.text;
     Module *in = module_find(b->m, b->frame->module, module);
-    if (in == NULL) {
-        Diag *d = complain(b, E0122, e->call.module.span, "there is no `%s` here", module);
-        diag_help(b->cx, d, "a file of definitions is made known by `use %s`", module);
-        return &value_poison;
-    }
+    if (in == NULL)
+        return unknown_module(b, e->call.module, name);
     const Item *item = module_item(in, name);
     if (item != NULL)
         return call_definition(b, in, item, e);
@@ -343,11 +340,11 @@ static const Value *call_in_module(Build *b, const Expr *e)
     Diag *d = complain(b, E0121, e->call.name.span, "there is no `%s` in `%s`", name, module);
     int n = function_names(b, in, candidate, 0);
     const char *near = nearest(name, candidate, n);
-    if (near != NULL)
-        diag_help(b->cx, d, "did you mean `%s.%s`?", module, near);
-    else if (builtin_find(name) != NULL || op_find(name) != OP_NONE ||
-             module_item(b->m->prelude, name) != NULL)
+    if (builtin_find(name) != NULL || op_find(name) != OP_NONE ||
+        module_item(b->m->prelude, name) != NULL)
         diag_help(b->cx, d, "`%s` is known everywhere: write it without `%s.`", name, module);
+    else if (near != NULL)
+        diag_help(b->cx, d, "did you mean `%s.%s`?", module, near);
     return &value_poison;
 }
 

@@ -24,9 +24,12 @@ static bool wrong_kind(Build *b, const Value *v, Span span, const char *what, co
 bool want_int(Build *b, const Value *v, Span span, const char *what, int64_t *out)
 {
     if (v->kind == VALUE_FLOAT) {
-        Diag *d = complain(b, E0209, span, "%s is an integer, and this is %s", what,
-                           value_text(&b->cx->perm, v));
-        diag_help(b->cx, d, "`//` divides integers and rounds down");
+        const char *whole = v->f == floor(v->f) && fabs(v->f) < 1e15 ? ".0" : "";
+        Diag *d = complain(b, E0209, span, "%s is an integer, and this is %s%s", what,
+                           value_text(&b->cx->perm, v), whole);
+        diag_help(b->cx, d, "%s",
+                  v->text != NULL ? "an integer is written without a point"
+                                  : "`//` divides integers and rounds down");
         return false;
     }
     if (v->kind != VALUE_INT)
@@ -108,7 +111,8 @@ bool want_each(Build *b, const Value *v, Span span, const char *what, int64_t *o
         for (int i = 1; i < n; i++)
             out[i] = out[0];
     } else if (got != n) {
-        complain(b, E0209, span, "%s is one integer or %d, and these are %d", what, n, got);
+        const char *each = n == 1 ? "" : arena_printf(&b->arena, " or %d", n);
+        complain(b, E0209, span, "%s is one integer%s, and these are %d", what, each, got);
         return false;
     }
     return true;

@@ -277,6 +277,8 @@ void bind(Build *b, Name name, const Value *v, BindKind kind);
 void bind_argument(Build *b, Name name, const Value *v, Span given);
 void bind_slot(Build *b, Name name, const Value *v, BindKind kind, int32_t slot);
 const Value *lookup(Build *b, const Expr *e); /* EXPR_NAME */
+/* Reports `module.member`, where nothing is used by that name; the poison. */
+const Value *unknown_module(Build *b, Name module, const char *member);
 /* The value in the graph that is being built: captured by the bodies in between. */
 Ref use(Build *b, const Value *v);
 Build build_begin(Model *m, EntryKind e, Graph *g);
@@ -291,6 +293,8 @@ bool exec(Build *b, const Body *body); /* true: a `return` was met */
 const Value *eval(Build *b, const Expr *e);
 const Value *eval_call(Build *b, const Expr *e);
 const Value *eval_scan(Build *b, const Expr *e);
+/* A block that this one has called so far, by name, or NULL. */
+Instance *child_named(const Instance *in, const char *name);
 const Value *call_custom(Build *b, Module *in, const Item *item, const Expr *e); /* with a vjp */
 const Value *eval_subscript(Build *b, const Expr *e);
 /* Of result.c. */

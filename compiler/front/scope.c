@@ -221,15 +221,32 @@ static const Value *unknown_name(Build *b, const Expr *e)
     return &value_poison;
 }
 
+const Value *unknown_module(Build *b, Name module, const char *member)
+{
+    const char *name = module.text;
+    const Instance *in = b->frame->instance;
+    if (scope_find(b, name) != NULL) {
+        Diag *d = complain(b, E0122, module.span, "`%s` is a value, and has no members", name);
+        const char *function = strcmp(member, "T") == 0 ? "transpose" : member;
+        if (builtin_find(function) != NULL || op_find(function) != OP_NONE)
+            diag_help(b->cx, d, "a function stands before what it takes: `%s(%s)`", function, name);
+    } else if (in != NULL && child_named(in, name) != NULL) {
+        Diag *d =
+            complain(b, E0122, module.span, "`%s` is a block, whose parameters are its own", name);
+        diag_help(b->cx, d, "what is read elsewhere, too, is a `param` of the model");
+    } else {
+        Diag *d = complain(b, E0122, module.span, "there is no `%s` here", name);
+        diag_help(b->cx, d, "a file of definitions is made known by `use %s`", name);
+    }
+    return &value_poison;
+}
+
 static const Value *module_name(Build *b, const Expr *e)
 {
     Module *in = module_find(b->m, b->frame->module, e->name.module.text);
     const char *module = e->name.module.text, *name = e->name.name.text;
-    if (in == NULL) {
-        Diag *d = complain(b, E0122, e->name.module.span, "there is no `%s` here", module);
-        diag_help(b->cx, d, "a file of definitions is made known by `use %s`", module);
-        return &value_poison;
-    }
+    if (in == NULL)
+        return unknown_module(b, e->name.module, name);
     const Item *item = module_item(in, name);
     if (item != NULL && item->kind == ITEM_CONST)
         return module_constant(b, in, item);

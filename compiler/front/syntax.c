@@ -191,6 +191,12 @@ static bool follows_word(const Parser *p, Token got, const char *word)
     return at >= n && memcmp(p->text + at - n, word, (size_t)n) == 0;
 }
 
+static bool begins_line(const Parser *p, Token got)
+{
+    size_t n;
+    return line_word(p, got.span.from, &n) == p->text + got.span.from;
+}
+
 static const char *help_for(Parser *p, Token got, Expected e)
 {
     const char *help = help_at_binding(p, got, e);
@@ -200,13 +206,15 @@ static const char *help_for(Parser *p, Token got, Expected e)
         return "powers are written `x^2`";
     if (got.kind == '=' && has(e, "`==`"))
         return "`==` compares";
-    if (got.kind == T_AS || got.kind == T_SHARE)
+    if (got.kind == '.' && (follows_word(p, got, ")") || follows_word(p, got, "]")))
+        return "values have no members; a function stands before what it takes: `f(x)`";
+    if ((got.kind == T_AS || got.kind == T_SHARE) && !begins_line(p, got))
         return "only a call of a block is named: `f(x) as name`";
     if (got.kind == T_ELSE)
         return "`else` stands on the line of the `}` before it, once";
     if (follows_word(p, got, "scan"))
         return "a scan stands alone on the right of a binding";
-    if (is_keyword(got.kind) && has(e, "a name"))
+    if (is_keyword(got.kind) && (has(e, "a name") || begins_line(p, got)))
         return "this is a word of the language: it cannot be a name";
     return got.kind == T_NAME ? meant_word(p, e, got.text) : NULL;
 }

@@ -55,8 +55,7 @@ static void read_expr(Walk *w, const Expr *e)
         return;
     switch (e->kind) {
     case EXPR_NAME:
-        if (e->name.module.text == NULL)
-            read_name(w, e->name.name.text);
+        read_name(w, e->name.module.text == NULL ? e->name.name.text : e->name.module.text);
         break;
     case EXPR_UNARY:
     case EXPR_BINARY:
@@ -64,6 +63,8 @@ static void read_expr(Walk *w, const Expr *e)
         read_expr(w, e->op.right);
         break;
     case EXPR_CALL:
+        if (e->call.module.text != NULL)
+            read_name(w, e->call.module.text);
         read_args(w, &e->call.args);
         if (e->call.path != NULL)
             read_all(w, &e->call.path->index);
