@@ -32,6 +32,10 @@ bool make_unary(Gen *g)
         {"nn.gelu_tanh(%s)", 0, 0},
         {"relu(%s)", 0, 0},
         {"expm1(%s)", 0, 0},
+        {"nn.log_sigmoid(%s)", 0, 0},
+        {"nn.leaky_relu(%s, 0.2)", 0, 0},
+        {"nn.elu(%s)", 0, 0},
+        {"nn.hard_swish(%s)", 0, 0},
     };
     Var *x = gen_pick(g, is_float);
     if (x == NULL)
@@ -42,7 +46,7 @@ bool make_unary(Gen *g)
     if (u->lo == 0 && u->hi == 0) { /* bounds that hold for each of them */
         bool grows = strstr(u->form, "exp") != NULL;
         bool signless = strncmp(u->form, "exp(", 4) == 0;
-        v.lo = signless ? exp(x->lo) : strstr(u->form, "relu") ? 0 : -magnitude(x) - 0.2;
+        v.lo = signless ? exp(x->lo) : strncmp(u->form, "relu(", 5) == 0 ? 0 : -magnitude(x) - 0.8;
         v.hi = grows ? exp(x->hi) : magnitude(x) + 0.8;
     }
     return gen_let(g, v, u->form, x->name) != NULL;
