@@ -92,7 +92,7 @@ model m {
 E1
 "$gradc" test "$scratch/g.model" --directions 2 --json >"$scratch/out"
 number='[0-9.e+-]*'
-grep -qE "\"checks\": 12, \"failed\": 0, \"redrawn\": 0, \"worst\": $number, \"threads_agree\": true, \"interpreter_agrees\": true, \"gradients\": \[\{\"name\": \"w\", \"of\": \"parameter\", \"checks\": 5, \"redrawn\": 0, \"worst_absolute\": $number, \"worst_relative\": $number\}, \{\"name\": \"b\", \"of\": \"parameter\", \"checks\": 3, .*\{\"name\": \"x\", \"of\": \"input\", \"checks\": 4, " \
+grep -qE "\"checks\": 12, \"failed\": 0, \"redrawn\": 0, \"worst\": $number, \"threads_agree\": true, \"interpreter_agrees\": true, \"gradients\": \[\{\"name\": \"w\", \"of\": \"parameter\", \"by_element\": true, \"checks\": 5, \"redrawn\": 0, \"worst_absolute\": $number, \"worst_relative\": $number\}, \{\"name\": \"b\", \"of\": \"parameter\", \"by_element\": true, \"checks\": 3, .*\{\"name\": \"x\", \"of\": \"input\", \"by_element\": true, \"checks\": 4, " \
     "$scratch/out"
 verdict $? "test --json: $(cat "$scratch/out")"
 
