@@ -204,6 +204,8 @@ static const char *help_for(Parser *p, Token got, Expected e)
         return help;
     if (got.kind == '*' && got.span.from > 0 && p->text[got.span.from - 1] == '*')
         return "powers are written `x^2`";
+    if (got.kind == T_DOTDOT && has(e, "']'"))
+        return "places of an axis are written `x[from:to]`";
     if (got.kind == '=' && has(e, "`==`"))
         return "`==` compares";
     if (got.kind == '.' && (follows_word(p, got, ")") || follows_word(p, got, "]")))
