@@ -335,7 +335,8 @@ void con_epilogue(Con *c, Lv tile, Lv row0, Lv rows, Lv col0, Lv cols)
     bool wide = p->nv % 2 == 0 && (!p->direct || p->padded % (2 * p->vl) == 0);
     bool run_ends = w->run != w->total && w->run % (2 * p->vl) != 0 && w->run % p->vl == 0;
     wide = wide && (p->direct || !run_ends);
+    int64_t apart = p->lanes != NULL ? p->lanes->x.n_f : p->nr;
     Out o = {tile,         row0,         rows,  col0,      ir_int(ir, 0), wide ? 2 * p->vl : p->vl,
-             &p->out_rows, &p->out_cols, p->nr, p->n_cols, p->nr};
+             &p->out_rows, &p->out_cols, p->nr, p->n_cols, apart};
     all_groups(c, &o, cols);
 }
