@@ -344,8 +344,8 @@ static int64_t side_by_side(const Region *v, const int axis[], int n, int64_t el
     return elems;
 }
 
-/* Matrices of the seed of which each chunk has its rows, for what comes of them is summed up: as
- * many experts. */
+/* Matrices of the seed that cannot be taken apart, of all of which a chunk has some rows: those of
+ * experts whose results are summed up, or of sequences that share their queries. */
 static int64_t count_joined(const Region *v, const int axis[], int n)
 {
     int64_t count = elems(v->g, v->seed) / matrix_elems(v->g, v->seed, axis, n);
@@ -362,7 +362,7 @@ static int64_t chunk_elems(const Region *v, const int axis[], int n, const Chunk
     bool together = joined == 1 ? rows <= is->most : rows * joined <= TOGETHER;
     if (v->scores && is->scores_from > 0 && all >= is->scores_from && rows > 0 && together)
         return side_by_side(v, axis, n, rows * joined);
-    return all < is->from ? 0 : v->scores ? is->most : logits_elems(n_rows, row, is);
+    return all * joined < is->from ? 0 : v->scores ? is->most : logits_elems(n_rows, row, is);
 }
 
 /* Fewest loops, then most rows: one axis if that is enough, else the first one alone, a row at
