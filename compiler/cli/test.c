@@ -9,10 +9,11 @@
 #include <math.h>
 #include <string.h>
 
-/* Of tensors up to this size each element is moved, too, until that has taken so many flops, a
- * minute or so: the larger a model is, the more of its tensors are moved as a whole alone. */
+/* Of tensors up to this size each element is moved, too, until that has taken so many flops, which
+ * is some seconds of products and a minute of other loops: the larger a model is, the more of its
+ * tensors are moved as a whole alone. */
 enum { ELEMENT_LIMIT = 64 };
-static const double element_flops = 1e10;
+static const double element_flops = 3e10;
 
 /* A gradient may differ from the quotient by this much of the global norm. */
 static const double tolerance = 1e-5, step_size = 2e-6, kink = 1e-1;
