@@ -191,10 +191,13 @@ static bool follows_word(const Parser *p, Token got, const char *word)
     return at >= n && memcmp(p->text + at - n, word, (size_t)n) == 0;
 }
 
-static bool begins_line(const Parser *p, Token got)
+/* The word begins a line, and a `=` follows it. */
+static bool is_bound(const Parser *p, Token got)
 {
     size_t n;
-    return line_word(p, got.span.from, &n) == p->text + got.span.from;
+    const char *next = p->text + got.span.to;
+    next += strspn(next, " \t");
+    return line_word(p, got.span.from, &n) == p->text + got.span.from && *next == '=';
 }
 
 static const char *help_for(Parser *p, Token got, Expected e)
@@ -204,19 +207,19 @@ static const char *help_for(Parser *p, Token got, Expected e)
         return help;
     if (got.kind == '*' && got.span.from > 0 && p->text[got.span.from - 1] == '*')
         return "powers are written `x^2`";
-    if (got.kind == T_DOTDOT && has(e, "']'"))
+    if (got.kind == T_DOTDOT && has(e, "':'"))
         return "places of an axis are written `x[from:to]`";
     if (got.kind == '=' && has(e, "`==`"))
         return "`==` compares";
     if (got.kind == '.' && (follows_word(p, got, ")") || follows_word(p, got, "]")))
         return "values have no members; a function stands before what it takes: `f(x)`";
-    if ((got.kind == T_AS || got.kind == T_SHARE) && !begins_line(p, got))
+    if ((got.kind == T_AS || got.kind == T_SHARE) && !is_bound(p, got))
         return "only a call of a block is named: `f(x) as name`";
     if (got.kind == T_ELSE)
         return "`else` stands on the line of the `}` before it, once";
     if (follows_word(p, got, "scan"))
         return "a scan stands alone on the right of a binding";
-    if (is_keyword(got.kind) && (has(e, "a name") || begins_line(p, got)))
+    if (is_keyword(got.kind) && (has(e, "a name") || is_bound(p, got)))
         return "this is a word of the language: it cannot be a name";
     return got.kind == T_NAME ? meant_word(p, e, got.text) : NULL;
 }
