@@ -339,7 +339,7 @@ static inline void add_windows(Arena *arena, Kernels *s)
 }
 
 /* Rows of tiles that are no vectors, of lines as long as some vectors, which lie apart in memory:
- * vectors of a tile's rows, transposed, go past the ends of lines. */
+ * vectors of a tile's rows, transposed, go past the ends of lines, as those of lanes do. */
 static inline void add_folded(Arena *arena, Kernels *s)
 {
     for (int64_t b = 4; b <= 64; b *= 2)
@@ -348,6 +348,9 @@ static inline void add_folded(Arena *arena, Kernels *s)
             add_kernel(arena, s, make_folded(arena, type, 24, b, 36, 5));
             add_kernel(arena, s, make_folded(arena, type, 11, b, 70, 3));
             add_kernel(arena, s, make_folded(arena, type, 5, b, 150, 9));
+            add_kernel(arena, s, make_outer(arena, type, 16, 5, b, 3));
+            add_kernel(arena, s, make_outer(arena, type, 3, 20, b, 9));
+            add_kernel(arena, s, make_outer(arena, type, 8, 7, b, 1));
         }
 }
 

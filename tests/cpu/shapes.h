@@ -168,6 +168,27 @@ static inline Kernel *make_folded(Arena *arena, DType type, int64_t a, int64_t b
     return k;
 }
 
+/* Outer products: of each of `batch` numbers with m of its own, put down in b columns of a,
+ * y[m,h,z,g,0] = x[z] w[z,m]. Lanes lie along the batch, results apart from each other. */
+static inline Kernel *make_outer(Arena *arena, DType type, int64_t batch, int64_t a, int64_t b,
+                                 int64_t m)
+{
+    Kernel *k = kernel_new(arena, K_CONTRACT, "outer");
+    int y = k_buf(k, type, 2 * batch * a * b * m, K_OUT);
+    int x = k_buf(k, type, batch, K_IN), w = k_buf(k, type, batch * m, K_IN);
+    Val z = k_dim(k, K_B, batch), g = k_dim(k, K_M, a), h = k_dim(k, K_M, b);
+    Val o = k_dim(k, K_N, m), i = k_dim(k, K_K, 1);
+    k_section_a(k);
+    Val left = k_load(k, x, at2(z, 1, i, 1));
+    k_section_b(k, left);
+    Val right = k_load(k, w, k_aff_add(at2(z, m, o, 1), k_aff_val(i, 1)));
+    Val sum = k_epilogue(k, right, type, 0);
+    KAff at = k_aff_add(at2(z, a, g, 1), at2(h, batch * a, o, batch * a * b));
+    k_store(k, y, k_aff_scale(at, 2), sum);
+    k_finish(k);
+    return k;
+}
+
 /* As conv_forward, of max(x * scale[i], 0.5) in the middle of padding: a chain that a select
  * cuts off where its loads are outside of their bounds. */
 static inline Kernel *make_conv_chain(Arena *arena, const Conv *c)

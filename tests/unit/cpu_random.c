@@ -146,7 +146,11 @@ static void check_seeds(uint64_t first, int n, const char *cpu, RandomStyle styl
 
 START_TEST(native)
 {
-    check_seeds(1, kernel_random_seeds(400), "native", RANDOM_ANY, false);
+    check_seeds(1, kernel_random_seeds(340), "native", RANDOM_ANY, false);
+#if defined(__x86_64__)
+    if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"))
+        check_seeds(50000, kernel_random_seeds(60), "x86-64-v3", RANDOM_ANY, false);
+#endif
 }
 END_TEST
 
