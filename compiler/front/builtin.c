@@ -123,7 +123,8 @@ static bool place_args(Build *b, const Expr *e, const Formal *f, int n, CallArgs
         if (c->value[to] != NULL) {
             Diag *d = complain(b, E0108, a->span, "the argument `%s` is given twice", f[to].name);
             diag_range(d, c->at[to]);
-            if (strcmp(c->name, "concat") == 0 || strcmp(c->name, "stack") == 0)
+            bool lists = strcmp(c->name, "concat") == 0 || strcmp(c->name, "stack") == 0;
+            if (lists && !value_is_items(c->value[0]))
                 diag_help(b->cx, d, "several tensors are a list: `%s([x, y])`", c->name);
             return false;
         }

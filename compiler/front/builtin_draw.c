@@ -49,6 +49,15 @@ static const Value *shape_or_init(Build *b, const CallArgs *c, InitKind kind, do
                   c->name);
         return &value_poison;
     }
+    for (int i = 0; i < 2; i++)
+        if (c->value[i] != NULL) {
+            Diag *d = complain(b, E0209, c->at[i],
+                               "first values have the shape and the type of their parameter");
+            diag_help(b->cx, d,
+                      kind == INIT_UNIFORM ? "bounds are named: `uniform(low = -1, high = 1)`"
+                                           : "both are named: `normal(mean = 0, std = 1)`");
+            return &value_poison;
+        }
     return value_init(&b->arena, kind, x, y);
 }
 

@@ -27,9 +27,10 @@ bool want_int(Build *b, const Value *v, Span span, const char *what, int64_t *ou
         const char *whole = v->f == floor(v->f) && fabs(v->f) < 1e15 ? ".0" : "";
         Diag *d = complain(b, E0209, span, "%s is an integer, and this is %s%s", what,
                            value_text(&b->cx->perm, v), whole);
+        bool written = v->text != NULL && *whole != 0;
         diag_help(b->cx, d, "%s",
-                  v->text != NULL ? "an integer is written without a point"
-                                  : "`//` divides integers and rounds down");
+                  written ? "an integer is written without a point"
+                          : "`//` divides integers and rounds down");
         return false;
     }
     if (v->kind != VALUE_INT)

@@ -140,7 +140,7 @@ k0_const(i64 *b0)
 #line 6 "indices.model"
 /* 240 items, a thread each */
 extern "C" __global__ void __launch_bounds__(240)
-k1_uniform(const i64 *b0, const i64 *b1, float *b2)
+k1_add(const i64 *b0, const i64 *b1, float *b2)
 {
     const u32 item = (u32)blockIdx.x * 240 + threadIdx.x;
     const int i = item;
@@ -152,7 +152,9 @@ k1_uniform(const i64 *b0, const i64 *b1, float *b2)
     const int v9 = shift_right(v7, 8);
     const float v10 = (float)(v9);
     const float v12 = v10 * 5.9604645e-08f;
-    b2[i] = v12;
+    const float v14 = v12 * 2.0f;
+    const float v16 = v14 + -1.0f;
+    b2[i] = v16;
 }
 
 #line 7 "indices.model"
@@ -382,7 +384,7 @@ k14_scatter_add(float *b0, const int *b1, const float *b2, const float *b3, cons
 
 entry init, 2112 bytes:
   k0_const<<<1, 1>>>(gradc.rows at 1024)
-  k1_uniform<<<1, 240>>>(gradc.seed at 2048, literal + 0, table at 1088)
+  k1_add<<<1, 240>>>(gradc.seed at 2048, literal + 0, table at 1088)
 
 entry grad, 4160 bytes:
   k2_mul<<<1, 100>>>(at + 0, table at 1088, picture + 0, mul.6 at 2304)
