@@ -163,10 +163,20 @@ static bool poisoned(const CallArgs *c)
     return false;
 }
 
+/* First values have their parameter's shape and type. */
+static const char *head_of(const Build *b, const Builtin *f)
+{
+    if (b->in_init && strcmp(f->name, "uniform") == 0)
+        return "low?, high?";
+    if (b->in_init && strcmp(f->name, "normal") == 0)
+        return "mean?, std?";
+    return f->head;
+}
+
 const Value *builtin_call(Build *b, const Builtin *f, const Expr *e)
 {
     CallArgs c;
-    if (!bind_args(b, e, f->head, &c) || poisoned(&c))
+    if (!bind_args(b, e, head_of(b, f), &c) || poisoned(&c))
         return &value_poison;
     return f->call(b, &c);
 }

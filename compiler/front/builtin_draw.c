@@ -49,24 +49,16 @@ static const Value *shape_or_init(Build *b, const CallArgs *c, InitKind kind, do
                   c->name);
         return &value_poison;
     }
-    for (int i = 0; i < 2; i++)
-        if (c->value[i] != NULL) {
-            Diag *d = complain(b, E0209, c->at[i],
-                               "first values have the shape and the type of their parameter");
-            diag_help(b->cx, d,
-                      kind == INIT_UNIFORM ? "bounds are named: `uniform(low = -1, high = 1)`"
-                                           : "both are named: `normal(mean = 0, std = 1)`");
-            return &value_poison;
-        }
     return value_init(&b->arena, kind, x, y);
 }
 
 static const Value *bi_uniform(Build *b, const CallArgs *c)
 {
     double low, high;
-    if (!number_or(b, c, 2, 0, &low) || !number_or(b, c, 3, 1, &high))
+    int at = b->in_init ? 0 : 2;
+    if (!number_or(b, c, at, 0, &low) || !number_or(b, c, at + 1, 1, &high))
         return &value_poison;
-    if (c->value[0] == NULL || b->in_init)
+    if (b->in_init || c->value[0] == NULL)
         return shape_or_init(b, c, INIT_UNIFORM, low, high);
     return drawn(b, c, OP_uniform, low, high - low);
 }
@@ -74,9 +66,10 @@ static const Value *bi_uniform(Build *b, const CallArgs *c)
 static const Value *bi_normal(Build *b, const CallArgs *c)
 {
     double mean, std;
-    if (!number_or(b, c, 2, 0, &mean) || !number_or(b, c, 3, 1, &std))
+    int at = b->in_init ? 0 : 2;
+    if (!number_or(b, c, at, 0, &mean) || !number_or(b, c, at + 1, 1, &std))
         return &value_poison;
-    if (c->value[0] == NULL || b->in_init)
+    if (b->in_init || c->value[0] == NULL)
         return shape_or_init(b, c, INIT_NORMAL, mean, std);
     return drawn(b, c, OP_normal, mean, std);
 }
