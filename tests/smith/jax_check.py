@@ -194,6 +194,10 @@ class Library:
     gelu_tanh = staticmethod(lambda x: jax.nn.gelu(x, approximate=True))
     silu = staticmethod(lambda x: x * jax.nn.sigmoid(x))
     softplus = staticmethod(lambda x: jnp.logaddexp(x, 0.0))
+    log_sigmoid = staticmethod(lambda x: -jnp.logaddexp(-x, 0.0))
+    leaky_relu = staticmethod(lambda x, slope=0.01: jnp.where(x > 0, x, slope * x))
+    elu = staticmethod(lambda x: jnp.where(x > 0, x, jnp.expm1(jnp.where(x > 0, 0.0, x))))
+    hard_swish = staticmethod(lambda x: x * jnp.clip(x / 6 + 0.5, 0, 1))
 
     @staticmethod
     def cross_entropy(logits, label, smoothing=0):
