@@ -80,7 +80,7 @@ static bool fits(const gradc_tensor *t, double x)
     case GRADC_BOOL:
         return x == 0 || x == 1;
     default:
-        return true;
+        return !isfinite(x) || isfinite(dtype_round((DType)t->dtype, x));
     }
 }
 
@@ -135,12 +135,14 @@ static int no_input(const Values *v, const char *name)
  * input's type. */
 static bool take_number(const gradc_tensor *t, void *data, int64_t i, const char *s, char **end)
 {
+    errno = 0;
     double x = strtod(s, end);
+    bool beyond = errno == ERANGE && isinf(x);
     char *whole_end;
     errno = 0;
     long long whole = strtoll(s, &whole_end, 10);
     bool is_whole = t->dtype == GRADC_I64 && whole_end == *end;
-    if (*end == s || (**end != 0 && **end != ',') || (is_whole ? errno != 0 : !fits(t, x)))
+    if (*end == s || (**end != 0 && **end != ',') || (is_whole ? errno != 0 : beyond || !fits(t, x)))
         return false;
     if (i < t->elems && is_whole)
         ((int64_t *)data)[i] = whole;

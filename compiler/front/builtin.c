@@ -206,7 +206,8 @@ static const Value *fold_op(Build *b, OpId op, const CallArgs *c)
                  value_kind_text(c->value[0]));
         return &value_poison;
     }
-    return value_float(&b->arena, y);
+    bool to_infinity = x == 0 && (op == OP_log || op == OP_rsqrt);
+    return fold_result(b, y, isfinite(x) && !to_infinity, c->at[0]);
 }
 
 const Value *op_call(Build *b, OpId op, const Expr *e)

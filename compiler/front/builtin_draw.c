@@ -2,6 +2,8 @@
  * initialiser, to which the parameter gives its shape. */
 #include "eval.h"
 
+#include <math.h>
+
 static bool number_or(Build *b, const CallArgs *c, int i, double otherwise, double *out)
 {
     *out = otherwise;
@@ -21,13 +23,23 @@ static bool drawn_type(Build *b, const CallArgs *c, int i, DType *t)
     return false;
 }
 
+bool draws_fit(Build *b, DType t, double low, double by, Span span)
+{
+    double beyond = isfinite(dtype_round(t, by)) ? low : by;
+    if (isfinite(dtype_round(t, beyond)))
+        return true;
+    complain(b, E0204, span, "draws with %g are beyond the range of %s", beyond, dtype_name(t));
+    return false;
+}
+
 /* low + by * draw */
 static const Value *drawn(Build *b, const CallArgs *c, OpId op, double low, double by)
 {
     int64_t dim[MAX_RANK];
     int rank;
     DType t;
-    if (!want_shape(b, c->value[0], c->at[0], dim, &rank) || !drawn_type(b, c, 1, &t))
+    if (!want_shape(b, c->value[0], c->at[0], dim, &rank) || !drawn_type(b, c, 1, &t) ||
+        !draws_fit(b, t, low, by, c->call->span))
         return &value_poison;
     Ref x = draw(b, op, type_make(t, rank, dim), c->call->span);
     if (by != 1 && x != NONE)
@@ -58,6 +70,10 @@ static const Value *bi_uniform(Build *b, const CallArgs *c)
     int at = b->in_init ? 0 : 2;
     if (!number_or(b, c, at, 0, &low) || !number_or(b, c, at + 1, 1, &high))
         return &value_poison;
+    if (!(low <= high)) {
+        complain(b, E0208, c->call->span, "nothing lies between %g and %g", low, high);
+        return &value_poison;
+    }
     if (b->in_init || c->value[0] == NULL)
         return shape_or_init(b, c, INIT_UNIFORM, low, high);
     return drawn(b, c, OP_uniform, low, high - low);
@@ -69,6 +85,10 @@ static const Value *bi_normal(Build *b, const CallArgs *c)
     int at = b->in_init ? 0 : 2;
     if (!number_or(b, c, at, 0, &mean) || !number_or(b, c, at + 1, 1, &std))
         return &value_poison;
+    if (!(std >= 0)) {
+        complain(b, E0208, c->at[at + 1], "a deviation is not negative, and this is %g", std);
+        return &value_poison;
+    }
     if (b->in_init || c->value[0] == NULL)
         return shape_or_init(b, c, INIT_NORMAL, mean, std);
     return drawn(b, c, OP_normal, mean, std);

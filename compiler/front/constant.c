@@ -62,6 +62,49 @@ static const Value *division_by_zero(Build *b, const Spans *s)
     return &value_poison;
 }
 
+const Value *fold_result(Build *b, double z, bool of_finite, Span at)
+{
+    if (isnan(z)) {
+        complain(b, E0208, at, "the result of these constants is not a number");
+        return &value_poison;
+    }
+    if (isinf(z) && of_finite) {
+        Diag *d = complain(b, E0008, at, "the result of these constants is beyond 1.8e308");
+        diag_help(b->cx, d, "what is beyond every number is `inf`");
+        return &value_poison;
+    }
+    return value_float(&b->arena, z);
+}
+
+/* y is not 0 where it divides. */
+static double float_result(Operator op, double x, double y)
+{
+    switch (op) {
+    case OPERATOR_ADD:
+        return x + y;
+    case OPERATOR_SUB:
+        return x - y;
+    case OPERATOR_MUL:
+        return x * y;
+    case OPERATOR_POW:
+        return pow(x, y);
+    case OPERATOR_DIV:
+        return x / y;
+    case OPERATOR_FLOORDIV:
+        return floor(x / y);
+    default: /* MOD */
+        return x - y * floor(x / y);
+    }
+}
+
+static const Value *fold_floats(Build *b, Operator op, double x, double y, const Spans *s)
+{
+    bool divides = op == OPERATOR_DIV || op == OPERATOR_FLOORDIV || op == OPERATOR_MOD;
+    if ((divides && y == 0) || (op == OPERATOR_POW && x == 0 && y < 0))
+        return division_by_zero(b, s);
+    return fold_result(b, float_result(op, x, y), isfinite(x) && isfinite(y), s->op);
+}
+
 static const Value *fold_ints(Build *b, Operator op, int64_t x, int64_t y, const Spans *s)
 {
     int64_t z = 0;
@@ -94,34 +137,11 @@ static const Value *fold_ints(Build *b, Operator op, int64_t x, int64_t y, const
         break;
     default: /* POW */
         if (y < 0)
-            return value_float(&b->arena, pow((double)x, (double)y));
+            return fold_floats(b, op, (double)x, (double)y, s);
         fits = int_pow(x, y, &z);
         break;
     }
     return fits ? value_int(&b->arena, z) : overflow(b, s);
-}
-
-static const Value *fold_floats(Build *b, Operator op, double x, double y, const Spans *s)
-{
-    switch (op) {
-    case OPERATOR_ADD:
-        return value_float(&b->arena, x + y);
-    case OPERATOR_SUB:
-        return value_float(&b->arena, x - y);
-    case OPERATOR_MUL:
-        return value_float(&b->arena, x * y);
-    case OPERATOR_POW:
-        return value_float(&b->arena, pow(x, y));
-    default:
-        break;
-    }
-    if (y == 0)
-        return division_by_zero(b, s);
-    if (op == OPERATOR_DIV)
-        return value_float(&b->arena, x / y);
-    if (op == OPERATOR_FLOORDIV)
-        return value_float(&b->arena, floor(x / y));
-    return value_float(&b->arena, x - y * floor(x / y));
 }
 
 static bool is_order(Operator op)

@@ -347,6 +347,9 @@ const Value *fold_concat(Build *b, const Value *l, const Value *r);  /* lists or
 const Value *fold_refused(Build *b, Operator op, const Value *l, const Value *r, const Spans *s);
 /* An op of one operand on a constant, in double; false: it has no such form. */
 bool fold_unary(OpId op, double x, double *y);
+/* z as a value; poison after a report that it is not a number, or that it is infinite though it
+ * comes of finite numbers. */
+const Value *fold_result(Build *b, double z, bool of_finite, Span at);
 
 /* ---- convert.c: false, after a report, unless it is what is wanted ------- */
 
@@ -414,6 +417,8 @@ void build_init(Build *b);
 Ref capture(Build *b, Level *l, Graph *from, Ref r);
 /* `uniform` or `normal`, of this call's own key. */
 Ref draw(Build *b, OpId op, Type t, Span at);
+/* low + by * draw is of the type; false after a report: one of them is beyond it. */
+bool draws_fit(Build *b, DType t, double low, double by, Span span);
 /* The slots that the caller and the counters use; made when they are first needed. */
 Ref seed_value(Build *b);
 Ref step_value(Build *b);

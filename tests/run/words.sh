@@ -38,6 +38,12 @@ says 1 "--in k: 9223372036854775808 is not a number of type i64" \
     "$gradc" run "$scratch/m.model" --in k=9223372036854775808
 says 1 "--in k: 1e30 is not a number of type i64" "$gradc" run "$scratch/m.model" --in k=1e30
 says 1 "--in k: nan is not a number of type i64" "$gradc" run "$scratch/m.model" --in k=nan
+printf 'model m {\n    input x : f32\n    input h : f16\n    param w : f32 = 1\n    loss w * x * cast(h, f32)\n}\n' \
+    >"$scratch/x.model"
+says 0 "" "$gradc" run "$scratch/x.model" --in x=inf --in h=65504
+says 1 "--in x: 3.5e38 is not a number of type f32" "$gradc" run "$scratch/x.model" --in x=3.5e38
+says 1 "--in x: 1e400 is not a number of type f32" "$gradc" run "$scratch/x.model" --in x=1e400
+says 1 "--in h: 65520 is not a number of type f16" "$gradc" run "$scratch/x.model" --in h=65520
 printf 'model m {\n    input k : i64[4]\n    param w : f32 = 1\n    loss w\n    output k\n}\n' \
     >"$scratch/k.model"
 says 0 "" "$gradc" run "$scratch/k.model" \
