@@ -142,7 +142,8 @@ static bool take_number(const gradc_tensor *t, void *data, int64_t i, const char
     errno = 0;
     long long whole = strtoll(s, &whole_end, 10);
     bool is_whole = t->dtype == GRADC_I64 && whole_end == *end;
-    if (*end == s || (**end != 0 && **end != ',') || (is_whole ? errno != 0 : beyond || !fits(t, x)))
+    if (*end == s || (**end != 0 && **end != ',') ||
+        (is_whole ? errno != 0 : beyond || !fits(t, x)))
         return false;
     if (i < t->elems && is_whole)
         ((int64_t *)data)[i] = whole;

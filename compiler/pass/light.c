@@ -38,16 +38,18 @@ typedef struct Light {
     Arena *arena;
     OpFlops *flops;
     Cut cut;
-    int64_t price;  /* of a ns */
-    int32_t *reads; /* by node: how many of the forward pass do, ... */
-    Ref *reader;    /* ... and the last of them */
-    bool *fresh;    /* the epilogue of a contraction has it in registers */
-    bool *stays;    /* the caller reads it at the end */
-    bool *early;    /* of the reverse pass: it could be made in the forward pass */
-    bool *constant; /* nothing but constants, and views of them */
-    bool *read;     /* what is neither of the forward pass nor early reads it */
-    Ref *bits;      /* truth values that may share a byte: the first of them; else NONE, ... */
-    int32_t *many;  /* ... and by the first: how many may */
+    int64_t price;   /* of a ns */
+    int32_t *reads;  /* by node: how many of the forward pass do, ... */
+    Ref *reader;     /* ... and the last of them */
+    bool *fresh;     /* the epilogue of a contraction has it in registers */
+    bool *stays;     /* the caller reads it at the end */
+    bool *early;     /* of the reverse pass: it could be made in the forward pass */
+    bool *constant;  /* nothing but constants, and views of them */
+    bool *read;      /* what is neither of the forward pass nor early reads it */
+    bool *step;      /* in f32, and made of one half: twice the bytes of that, ... */
+    double *step_ns; /* ... and so long, from the half on */
+    Ref *bits;       /* truth values that may share a byte: the first of them; else NONE, ... */
+    int32_t *many;   /* ... and by the first: how many may */
 } Light;
 
 static int32_t enters(Ref r)
@@ -93,6 +95,35 @@ static void look_at(Light *l, Arena *a)
             bool is = optab[op_of(g, x)]->kind == OP_CONTRACT || l->fresh[x];
             l->fresh[r] |= is && l->reads[x] == 1 && optab[op_of(g, r)]->kind == OP_POINTWISE;
         }
+}
+
+/* Steps of a chain of elementwise values from one half to the next. */
+static void find_steps(Light *l, Arena *a)
+{
+    const Graph *g = l->g;
+    Ref *of = NEW_ARRAY(a, Ref, g->node.n);
+    l->step = NEW_ARRAY(a, bool, g->node.n);
+    l->step_ns = NEW_ARRAY(a, double, g->node.n);
+    for (Ref r = 1; r < g->n_primal; r++) {
+        if (optab[op_of(g, r)]->kind != OP_POINTWISE || !is_light(g, r))
+            continue;
+        bool one = true;
+        l->step_ns[r] = node_ns(l->flops, g, r);
+        for (int i = 0; i < node(g, r)->n_args; i++) {
+            Ref x = arg(g, r, i), half = dtype_is_half(type_of(g, x)->dtype) ? x : of[x];
+            one = one && (of[r] == NONE || half == NONE || half == of[r]);
+            of[r] = half != NONE ? half : of[r];
+            l->step_ns[r] += l->step[x] ? l->step_ns[x] : 0;
+        }
+        l->step[r] = one && of[r] != NONE && type_of(g, r)->dtype == F32;
+        of[r] = l->step[r] ? of[r] : NONE;
+    }
+}
+
+/* What it takes to compute r again, where steps before it are not kept. */
+static double value_ns(const Light *l, Ref r)
+{
+    return l->step[r] ? 0 : l->step_ns[r] > 0 ? l->step_ns[r] : node_ns(l->flops, l->g, r);
 }
 
 /* ---- what could be made early ----------------------------------------------------------- */
@@ -215,7 +246,7 @@ static void add_value(Light *l, Ref r)
     if (!light)
         cut_edge(&l->cut, SOURCE, enters(r), CUT_NEVER);
     else if (!l->early[r] && l->price > 0)
-        cut_edge(&l->cut, SOURCE, enters(r), (int64_t)((double)l->price * node_ns(l->flops, g, r)));
+        cut_edge(&l->cut, SOURCE, enters(r), (int64_t)((double)l->price * value_ns(l, r)));
     for (int i = 0; light && i < node(g, r)->n_args; i++)
         cut_edge(&l->cut, leaves(arg(g, r, i)), enters(r), CUT_NEVER);
     if (l->read[r])
@@ -243,7 +274,7 @@ static double again_ns(const Light *l, const bool *lost)
 {
     double ns = 0;
     for (Ref r = 1; r < l->g->n_primal; r++)
-        ns += lost[r] ? node_ns(l->flops, l->g, r) : 0;
+        ns += lost[r] ? value_ns(l, r) : 0;
     return ns;
 }
 
@@ -324,6 +355,7 @@ Graph *drop_light(const Graph *g, double share)
     Arena arena = {0};
     Light l = {.g = g, .arena = &arena, .flops = NEW(&arena, OpFlops)};
     look_at(&l, &arena);
+    find_steps(&l, &arena);
     find_early(&l, &arena);
     find_bits(&l, &arena);
     double most = share * graph_ns(l.flops, g);

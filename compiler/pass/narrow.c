@@ -14,6 +14,8 @@
  *   sums, scatter_add   are halves
  * pointwise ops       of halves, and numbers that are halves: in the half type. Of a half and an
  *                       f32 value: in f32, and rounded. Of no half: f32
+ * what pointwise ops    of one half, and of what is f32: in f32, unrounded, as 1 + tanh(x) is no
+ *   alone read          better than its worst step; light.c sees to it that the half is kept
  * views               the type of what they show
  * what reductions     pointwise ops and views that nothing but reductions read, the loss and
  *   alone read          metrics included, or values of this kind: in f32 of the values' casts,
@@ -51,8 +53,10 @@ typedef struct Level {
     bool *fixed;            /* made of parameters and numbers */
     bool *product;          /* a view of a contraction */
     bool *reduced;          /* reductions alone read it */
+    bool *inner;            /* of a chain of pointwise ops: nothing but these read it */
     Width *width;
-    Ref *map;                           /* the copy, in its own type */
+    Ref *of;  /* WIDE, and made of this half, as a step of such a chain; or NONE */
+    Ref *map; /* the copy, in its own type */
     Ref *as_wide, *as_half, *as_stored; /* its casts; NONE: not yet made */
     Ref *read;                          /* what the node that is copied reads */
 } Level;
@@ -187,6 +191,33 @@ static void find_reduced(Level *l)
     }
 }
 
+/* ... of which one is a parameter: x @ w + b, and not 2 * (x @ w). */
+static bool ends_layer(const Level *l, Ref r)
+{
+    bool numbers = true;
+    for (int i = 0; i < node(l->from, r)->n_args; i++) {
+        double x;
+        Ref a = arg(l->from, r, i);
+        numbers = numbers && (l->product[a] || const_value(l->from, a, &x));
+    }
+    return !numbers && ends_product(l, r);
+}
+
+static void find_inner(Level *l)
+{
+    const Graph *g = l->from;
+    for (Ref r = 1; r < (Ref)g->node.n; r++)
+        l->inner[r] = is_f32(g, r) && kind_of(g, r) == OP_POINTWISE &&
+                      op_of(g, r) != OP_stop_gradient && !l->reduced[r] && !ends_layer(l, r) &&
+                      !origin_is_kept(node(g, r)->origin);
+    for (int i = 0; i < g->root.n; i++)
+        l->inner[g->root.at[i].ref] = false;
+    for (Ref r = 1; r < (Ref)g->node.n; r++)
+        for (int i = 0; i < node(g, r)->n_args; i++)
+            if (kind_of(g, r) != OP_POINTWISE)
+                l->inner[arg(g, r, i)] = false;
+}
+
 /* ---- casts ---------------------------------------------------------------------------- */
 
 /* The node's origin, by which something else is asked of it. */
@@ -282,19 +313,26 @@ static void round_off(Level *l, Ref r, Ref made)
 static void narrow_pointwise(Level *l, Ref r)
 {
     const Graph *g = l->from;
-    bool any = false, all = true;
+    bool any = false, all = true, one = true;
+    Ref of = NONE;
     for (int i = 0; i < node(g, r)->n_args; i++) {
         Ref a = arg(g, r, i);
         if (!is_f32(g, a))
             continue;
-        any = any || l->width[a] == HALF;
+        Ref half = l->width[a] == HALF ? a : l->of[a];
+        any = any || half != NONE;
         all = all && (l->width[a] == HALF || is_exact(l, a));
+        one = one && (of == NONE || half == NONE || half == of);
+        of = half != NONE ? half : of;
     }
     all = all && any;
     if (!is_f32(g, r)) {
         Ref made = copy_of(l, r, all ? half_of : wide_of);
         set(l, r, made, WIDE);
     } else if (!any || l->reduced[r]) {
+        in_f32(l, r);
+    } else if (l->inner[r] && one) {
+        l->of[r] = of;
         in_f32(l, r);
     } else if (all) {
         Ref made = copy_of(l, r, half_of);
@@ -515,7 +553,9 @@ static void narrow_level(Level *l)
     l->fixed = NEW_ARRAY(l->arena, bool, n);
     l->product = NEW_ARRAY(l->arena, bool, n);
     l->reduced = NEW_ARRAY(l->arena, bool, n);
+    l->inner = NEW_ARRAY(l->arena, bool, n);
     l->width = NEW_ARRAY(l->arena, Width, n);
+    l->of = NEW_ARRAY(l->arena, Ref, n);
     l->map = NEW_ARRAY(l->arena, Ref, n);
     l->as_wide = NEW_ARRAY(l->arena, Ref, n);
     l->as_half = NEW_ARRAY(l->arena, Ref, n);
@@ -523,6 +563,7 @@ static void narrow_level(Level *l)
     l->read = NEW_ARRAY(l->arena, Ref, n);
     find_given(l);
     find_reduced(l);
+    find_inner(l);
     for (Ref r = 1; r < (Ref)n; r++)
         narrow_node(l, r);
     copy_roots(l);
