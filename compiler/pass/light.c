@@ -38,18 +38,17 @@ typedef struct Light {
     Arena *arena;
     OpFlops *flops;
     Cut cut;
-    int64_t price;   /* of a ns */
-    int32_t *reads;  /* by node: how many of the forward pass do, ... */
-    Ref *reader;     /* ... and the last of them */
-    bool *fresh;     /* the epilogue of a contraction has it in registers */
-    bool *stays;     /* the caller reads it at the end */
-    bool *early;     /* of the reverse pass: it could be made in the forward pass */
-    bool *constant;  /* nothing but constants, and views of them */
-    bool *read;      /* what is neither of the forward pass nor early reads it */
-    bool *step;      /* in f32, and made of one half: twice the bytes of that, ... */
-    double *step_ns; /* ... and so long, from the half on */
-    Ref *bits;       /* truth values that may share a byte: the first of them; else NONE, ... */
-    int32_t *many;   /* ... and by the first: how many may */
+    int64_t price;  /* of a ns */
+    int32_t *reads; /* by node: how many of the forward pass do, ... */
+    Ref *reader;    /* ... and the last of them */
+    bool *fresh;    /* the epilogue of a contraction has it in registers */
+    bool *stays;    /* the caller reads it at the end */
+    bool *early;    /* of the reverse pass: it could be made in the forward pass */
+    bool *constant; /* nothing but constants, and views of them */
+    bool *read;     /* what is neither of the forward pass nor early reads it */
+    bool *step;     /* in f32, and made of one half: kept, it takes twice the bytes of that */
+    Ref *bits;      /* truth values that may share a byte: the first of them; else NONE, ... */
+    int32_t *many;  /* ... and by the first: how many may */
 } Light;
 
 static int32_t enters(Ref r)
@@ -103,27 +102,25 @@ static void find_steps(Light *l, Arena *a)
     const Graph *g = l->g;
     Ref *of = NEW_ARRAY(a, Ref, g->node.n);
     l->step = NEW_ARRAY(a, bool, g->node.n);
-    l->step_ns = NEW_ARRAY(a, double, g->node.n);
     for (Ref r = 1; r < g->n_primal; r++) {
         if (optab[op_of(g, r)]->kind != OP_POINTWISE || !is_light(g, r))
             continue;
         bool one = true;
-        l->step_ns[r] = node_ns(l->flops, g, r);
         for (int i = 0; i < node(g, r)->n_args; i++) {
             Ref x = arg(g, r, i), half = dtype_is_half(type_of(g, x)->dtype) ? x : of[x];
+            half = graph_spreads(g, x) ? NONE : half;
             one = one && (of[r] == NONE || half == NONE || half == of[r]);
             of[r] = half != NONE ? half : of[r];
-            l->step_ns[r] += l->step[x] ? l->step_ns[x] : 0;
         }
         l->step[r] = one && of[r] != NONE && type_of(g, r)->dtype == F32;
         of[r] = l->step[r] ? of[r] : NONE;
     }
 }
 
-/* What it takes to compute r again, where steps before it are not kept. */
+/* What it takes to compute r again; steps are made of their halves whatever it takes. */
 static double value_ns(const Light *l, Ref r)
 {
-    return l->step[r] ? 0 : l->step_ns[r] > 0 ? l->step_ns[r] : node_ns(l->flops, l->g, r);
+    return l->step[r] ? 0 : node_ns(l->flops, l->g, r);
 }
 
 /* ---- what could be made early ----------------------------------------------------------- */

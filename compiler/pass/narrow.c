@@ -14,8 +14,9 @@
  *   sums, scatter_add   are halves
  * pointwise ops       of halves, and numbers that are halves: in the half type. Of a half and an
  *                       f32 value: in f32, and rounded. Of no half: f32
- * what pointwise ops    of one half, and of what is f32: in f32, unrounded, as 1 + tanh(x) is no
- *   alone read          better than its worst step; light.c sees to it that the half is kept
+ * what pointwise ops    of one half, and of what is f32 or has few elements: in f32, unrounded, as
+ *   and reductions      1 + tanh(x) is no better than its worst step; light.c sees to it that the
+ *   alone read          half is kept
  * views               the type of what they show
  * what reductions     pointwise ops and views that nothing but reductions read, the loss and
  *   alone read          metrics included, or values of this kind: in f32 of the values' casts,
@@ -214,7 +215,7 @@ static void find_inner(Level *l)
         l->inner[g->root.at[i].ref] = false;
     for (Ref r = 1; r < (Ref)g->node.n; r++)
         for (int i = 0; i < node(g, r)->n_args; i++)
-            if (kind_of(g, r) != OP_POINTWISE)
+            if (kind_of(g, r) != OP_POINTWISE && kind_of(g, r) != OP_REDUCE)
                 l->inner[arg(g, r, i)] = false;
 }
 
@@ -321,6 +322,7 @@ static void narrow_pointwise(Level *l, Ref r)
             continue;
         Ref half = l->width[a] == HALF ? a : l->of[a];
         any = any || half != NONE;
+        half = graph_spreads(g, a) ? NONE : half;
         all = all && (l->width[a] == HALF || is_exact(l, a));
         one = one && (of == NONE || half == NONE || half == of);
         of = half != NONE ? half : of;
@@ -331,7 +333,7 @@ static void narrow_pointwise(Level *l, Ref r)
         set(l, r, made, WIDE);
     } else if (!any || l->reduced[r]) {
         in_f32(l, r);
-    } else if (l->inner[r] && one) {
+    } else if (l->inner[r] && one && of != NONE) {
         l->of[r] = of;
         in_f32(l, r);
     } else if (all) {

@@ -19,6 +19,13 @@ Ref fold_constant(Ctx *cx, Graph *g, Ref n);
 /* Simplifies bodies and drops what is not used of them; true if something was. */
 bool simplify_scans(Ctx *cx, Graph *g);
 
+/* r is a statistic of rows or a weight of channels: few elements, that many others read. */
+static inline bool graph_spreads(const Graph *g, Ref r)
+{
+    return op_of(g, r) == OP_broadcast &&
+           type_elems(type_of(g, arg(g, r, 0))) < type_elems(type_of(g, r));
+}
+
 /* A copy of the primal graph g that stores its f32 values as `half`, F16 or BF16, but for what
  * needs more: narrow.c says which. Every root keeps its type, and so does every slot and input.
  * loss_scale is that of vjp(). The caller frees it. requires: simplify().   breaks: every Ref. */

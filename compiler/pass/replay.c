@@ -71,6 +71,21 @@ static void find_stored(Replay *v)
                        optab[op_of(v->from, r)]->kind == OP_POINTWISE;
 }
 
+/* A half that is made of what is lost is kept as such, and not an f32 step before it. */
+static void find_stored_halves(Replay *v)
+{
+    const Graph *g = v->from;
+    bool *of_lost = NEW_ARRAY(&v->arena, bool, g->node.n);
+    for (Ref r = 1; r < g->n_primal; r++) {
+        bool made = v->lost[r];
+        for (int i = 0; optab[op_of(g, r)]->kind == OP_POINTWISE && i < node(g, r)->n_args; i++)
+            made = made || of_lost[arg(g, r, i)];
+        bool half = dtype_is_half(type_of(g, r)->dtype);
+        of_lost[r] = made && !half;
+        v->stored[r] = made && half && !v->lost[r];
+    }
+}
+
 static void find_late(Replay *v)
 {
     for (Ref r = v->from->n_primal; r < (Ref)v->from->node.n; r++)
@@ -317,6 +332,7 @@ Graph *replay_lost(const Graph *g, const bool *lost, const bool *early, const Re
     v.lost = lost;
     v.early = early;
     v.bits = bits;
+    find_stored_halves(&v);
     find_made_of_lost(&v);
     copy_all(&v);
     arena_free(&v.arena);
