@@ -385,6 +385,9 @@ bool compile_program(Ctx *cx, const Options *o, Output *out)
         if (l[e] != NULL)
             lower_calls(l[e]); /* steps -> calls                   */
     lower_finish(p);
+    const char *wrong = program_verify(p, &cx->scratch);
+    if (wrong != NULL)
+        diag_error(cx, E0990, NO_SPAN, "%s", wrong);
     const Plan *trains = out->plan[out->plan[ENTRY_STEP] != NULL ? ENTRY_STEP : ENTRY_GRAD];
     if (trains != NULL)
         say_not_offloaded(cx, trains);

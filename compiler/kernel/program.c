@@ -36,6 +36,59 @@ const Operand **call_operands(const Program *p, const Call *c, Arena *arena)
     return x;
 }
 
+/* ---- where operands reach ---------------------------------------------------------------- */
+
+typedef struct Reach {
+    const Program *p;
+    Arena *arena;
+    int64_t last[MAX_LOOP_DEPTH]; /* turn of each loop around the call */
+    const char *wrong;
+} Reach;
+
+static void reach_operand(Reach *r, const Operand *o, int64_t elems, const char *label)
+{
+    const Buffer *b = &r->p->buffer.at[o->buffer];
+    int64_t lo = o->base, hi = o->base + elems;
+    for (int d = 0; d < MAX_LOOP_DEPTH; d++) {
+        int64_t all = o->step[d] * r->last[d];
+        *(all < 0 ? &lo : &hi) += all;
+    }
+    if (lo < 0 || hi > b->elems)
+        r->wrong = arena_printf(r->arena,
+                                "%s touches elements %lld to %lld of %s, which has %lld",
+                                label, (long long)lo, (long long)hi, b->name, (long long)b->elems);
+}
+
+static void reach_calls(Reach *r, const Call *call, int32_t n, int depth)
+{
+    for (const Call *c = call; n-- > 0 && r->wrong == NULL; c++) {
+        if (c->kind == CALL_LOOP && c->count > 0) {
+            r->last[depth] = c->count - 1;
+            reach_calls(r, c->body, c->n_body, depth + 1);
+            r->last[depth] = 0;
+        } else if (c->kind == CALL_GUARD) {
+            reach_operand(r, &c->flag, 1, c->label);
+            reach_calls(r, c->body, c->n_body, depth);
+        } else if (c->kind == CALL_KERNEL) {
+            const Kernel *k = r->p->kernel.at[c->kernel];
+            const Operand **op = call_operands(r->p, c, r->arena);
+            for (int i = 0; i < k->buf.n; i++)
+                if (op[i] != NULL)
+                    reach_operand(r, op[i], k->buf.at[i].elems, c->label);
+        }
+    }
+}
+
+const char *program_verify(const Program *p, Arena *arena)
+{
+    Reach r = {.p = p, .arena = arena};
+    for (int i = 0; i < p->entry.n && r.wrong == NULL; i++)
+        reach_calls(&r, p->entry.at[i].call, p->entry.at[i].n_calls, 0);
+    return r.wrong;
+}
+
+/* ---- the steps ----------------------------------------------------------------------------- */
+
 static bool has_body(const Call *c)
 {
     return c->kind == CALL_LOOP || c->kind == CALL_GUARD;

@@ -212,13 +212,15 @@ static bool may_lie_over(const Site *s, Ref memory, int64_t to, int64_t moved)
     return true;
 }
 
-/* r, whose rows are steps, can have a row more. */
-static bool can_grow(const Level *l, Ref r, int64_t rows)
+/* r, whose rows are steps, can have a row more, and begin `shift` elements further on. */
+static bool can_grow(const Level *l, Ref r, int64_t rows, int64_t shift)
 {
     const Graph *g = l->g;
     bool pick = op_of(g, r) == OP_pick;
     int at = l->c->group_of[r];
     if (at < 0 || rank(g, r) == 0 || dim(g, r, 0) != rows || l->result_of[r] != 0)
+        return false;
+    if (shift < 0 || shift > type_elems(type_of(g, r)) / rows) /* a part of rows that are far on */
         return false;
     if (pick && attr(g, r, 0)->i < attr(g, arg(g, r, 0), SCAN_CARRIES)->i)
         return false;
@@ -250,11 +252,11 @@ static bool lay_over(Level *l, const Site *s, Ref a)
         return false;
     if (grown == mine)
         return may_lie_over(s, memory, to, 0);
-    if (grown && can_grow(l, own, s->is.count) && may_lie_over(s, memory, from, 0)) {
+    if (grown && can_grow(l, own, s->is.count, from) && may_lie_over(s, memory, from, 0)) {
         grow(l, own, from);
         return true;
     }
-    if (mine && whole && can_grow(l, memory, s->is.count) && may_lie_over(s, memory, to, to)) {
+    if (mine && whole && can_grow(l, memory, s->is.count, to) && may_lie_over(s, memory, to, to)) {
         grow(l, memory, to);
         return true;
     }

@@ -80,6 +80,26 @@ model twice 'hs, h:h = zero' 'h = tanh(g + h @ w)
         emit sin(h)' 'd = grad(mean(h^2) + mean(hs^3), x)
     loss mean(d^2)'
 
+# A derivative through what a scan emits, of which one row is read.
+cat >"$scratch/slopes.model" <<'E1'
+model slopes(b = 3, t = 11) {
+    input x : f32[b, t, 1]
+    param wi : f32[2, 1] = [[0.9], [-0.7]]
+    param wh : f32[2] = [0.8, -1.1]
+    hs, h = scan g in x @ transpose(wi), axis = 1, h = zeros([b, 1], f32) {
+        a = g + h * wh
+        z = sigmoid(a[:, :1])
+        h = (1 - z) * tanh(a[:, 1:]) + z * h
+        emit h
+    }
+    d = grad(sum(hs[:, -1]^2), x)
+    loss sum(d^2)
+}
+train slopes {
+    optimizer sgd(lr = 0.1)
+}
+E1
+
 takes 24 plain
 takes 48 twin
 takes 24 plain --precision bf16
@@ -97,8 +117,11 @@ for name in plain used half two apart; do
     budgets "$name"
     budgets "$name" --precision bf16
 done
+for t in 11 24; do # cut: rows of a run are a part of all rows
+    budgets slopes -D t=$t
+done
 budgets twice -D n=36 # cut: cotangents of what is emitted are added in the order of the whole
-for name in plain used half two apart twice; do
+for name in plain used half two apart twice slopes; do
     "$gradc" test "$scratch/$name.model" --verify >"$scratch/out" 2>&1
     verdict $? "differences, and threads, of $name: $(cat "$scratch/out")"
 done
