@@ -144,7 +144,16 @@ static Ref learning_rate(Build *b, const Value *schedule, Span span)
 {
     Type t = type_scalar(F32);
     if (b->m->lr < 0) {
-        b->m->lr = model_slot(b->m, "lr", SLOT_SCALAR, &t, NULL);
+        int n = b->m->pinned.slot.n;
+        int32_t slot = model_slot(b->m, "lr", SLOT_SCALAR, &t, NULL);
+        if (slot < n) {
+            Diag *d = complain(b, E0302, b->m->pinned.slot.at[slot].origin->span,
+                               "`lr` is the learning rate, which a program may set");
+            diag_help(b->cx, d, "give the %s another name",
+                      b->m->pinned.slot.at[slot].kind == SLOT_PARAM ? "parameter" : "state");
+            return NONE;
+        }
+        b->m->lr = slot;
         b->m->init.at[b->m->lr].a = (double)NAN;
         b->m->pinned.slot.at[b->m->lr].doc = "learning rate; NaN: that of the schedule";
     }

@@ -54,8 +54,7 @@ static void reach_operand(Reach *r, const Operand *o, int64_t elems, const char 
         *(all < 0 ? &lo : &hi) += all;
     }
     if (lo < 0 || hi > b->elems)
-        r->wrong = arena_printf(r->arena,
-                                "%s touches elements %lld to %lld of %s, which has %lld",
+        r->wrong = arena_printf(r->arena, "%s touches elements %lld to %lld of %s, which has %lld",
                                 label, (long long)lo, (long long)hi, b->name, (long long)b->elems);
 }
 
