@@ -246,10 +246,13 @@ static int32_t staging_of(const Program *p, int input, int64_t elems)
     return -1;
 }
 
-/* An element of a row that is missing: 0, or the lowest value of a range without it. */
-static int64_t missing(const Input *in)
+/* Rows that are missing are the last valid one: what they give is left out, and no slope there is
+ * infinite that is finite for every valid row. n > 0 elements of `size` bytes are valid. */
+static void repeat_row(void *data, int64_t n, int64_t row, int64_t all, size_t size)
 {
-    return in->ranged && (in->lo > 0 || in->hi <= 0) ? in->lo : 0;
+    char *at = data;
+    for (int64_t i = n; i < all && row > 0; i++)
+        memcpy(at + (size_t)i * size, at + (size_t)(i - row) * size, size);
 }
 
 /* Where the kernels of an exact run find input i. */
@@ -260,10 +263,9 @@ static const void *place_exact(Judge *j, int i, const void *from, int64_t n)
     int32_t s = staging_of(j->p, i, j->reads[i]);
     assert(s >= 0 && "an input with rows has a staging buffer");
     size_t each = (size_t)dtype_bytes(j->p->input.at[i].dtype);
-    const int64_t rest = missing(&j->p->input.at[i]);
-    for (int64_t at = n; at < j->reads[i]; at++)
-        memcpy((char *)j->data[s] + (size_t)at * each, &rest, each); /* little-endian */
-    return memcpy(j->data[s], from, (size_t)n * each);
+    memcpy(j->data[s], from, (size_t)n * each);
+    repeat_row(j->data[s], n, row_elems(&j->p->input.at[i]), j->reads[i], each);
+    return j->data[s];
 }
 
 static void place_inputs(Judge *j, const void *const *in, int64_t rows)
@@ -279,10 +281,8 @@ static void place_inputs(Judge *j, const void *const *in, int64_t rows)
             continue;
         }
         int64_t here = n < x->elems ? n : x->elems;
-        const int64_t rest = missing(&j->p->input.at[x->input]); /* that of doubles is 0 */
-        for (int64_t at = here; at < x->elems; at++)
-            memcpy((char *)j->data[b] + at * 8, &rest, 8);
         widen(x->dtype, from, here, j->data[b]);
+        repeat_row(j->data[b], here, row_elems(&j->p->input.at[x->input]), x->elems, 8);
     }
 }
 

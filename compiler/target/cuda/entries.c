@@ -110,7 +110,7 @@ static void put_inputs(Entries *x, const char *name)
         const Input *in = &p->input.at[i];
         int64_t slot = x->o->behind.slot[i];
         cu_table_row(x->o, "i64 %" PRId64 ", i64 %" PRId64 ", i64 %" PRId64 ", i64 %d",
-                     x->use[i].reads, in->rows > 0 ? in->elems / in->rows : 0, slot, in->by_row);
+                     x->use[i].reads, in->rows > 0 ? in->elems / in->rows : 0, slot, in->rows > 0);
     }
     cu_table_end(x->o);
 }
