@@ -22,6 +22,8 @@
 
 /* Chunks of fewer rows along the last axis are dear: each packs what all rows share. */
 enum { GOOD_ROWS = 64, FEW_ROWS = 16, MANY_ROWS = 256 };
+/* Of 257, 514 or 577 rows of scores no good number is a part: matrices go one by one. */
+enum { WHOLE_ROWS = 1024 };
 enum { WIDER = 6, WIDER_SCORES = 3, FREE_DEPTH = 32, SLICE_FROM = 64 };
 enum { LOGITS_PART = 9, FEW_CHUNKS = 4 };
 /* Elements of scores of several heads that a chunk may have: with what is made of them, a part of
@@ -311,7 +313,7 @@ static int64_t best_rows(int64_t n)
     int64_t best = 0;
     for (int64_t rows = FEW_ROWS; rows <= GOOD_ROWS; rows++)
         best = n % rows == 0 ? rows : best;
-    for (int64_t rows = GOOD_ROWS + 1; best == 0 && rows <= MANY_ROWS; rows++)
+    for (int64_t rows = GOOD_ROWS + 1; best == 0 && rows <= WHOLE_ROWS; rows++)
         best = n % rows == 0 ? rows : best;
     return best;
 }
