@@ -212,7 +212,8 @@ static bool entry_graph(Ctx *cx, const Options *o, EntryKind e, bool primal_only
     if (take_graph(out, replay(g))) /* what the model asks to recompute */
         simplify(cx, g = *out);
     double share = light_share(&o->form, e);
-    if (share > 0 && take_graph(out, drop_light(g, share))) { /* fewer bytes, more time */
+    bool halves = dtype_is_half(model_precision(m).type);
+    if (share > 0 && take_graph(out, drop_light(g, share, halves))) { /* fewer bytes, more time */
         all->has_light = share < 1;
         all->is_light[e] = share == 1;
         simplify(cx, g = *out);

@@ -23,32 +23,42 @@ static bool drawn_type(Build *b, const CallArgs *c, int i, DType *t)
     return false;
 }
 
-bool draws_fit(Build *b, DType t, double low, double by, Span span)
+bool draws_fit(Build *b, DType t, InitKind kind, double x, double y, Span span)
 {
-    double beyond = isfinite(dtype_round(t, by)) ? low : by;
-    if (isfinite(dtype_round(t, beyond)))
+    enum { DEVIATIONS = 7 }; /* a normal draw lies within: sqrt(2 ln 2^32) */
+    bool uniform = kind == INIT_UNIFORM;
+    double lo = uniform ? x : x - DEVIATIONS * y, hi = uniform ? y : x + DEVIATIONS * y;
+    double by = uniform ? y - x : y; /* what a draw is multiplied by */
+    if (isfinite(dtype_round(t, lo)) && isfinite(dtype_round(t, hi)) &&
+        isfinite(dtype_round(t, by)))
         return true;
-    complain(b, E0204, span, "draws with %g are beyond the range of %s", beyond, dtype_name(t));
+    if (uniform)
+        complain(b, E0204, span, "from %g to %g is beyond the range of %s", x, y, dtype_name(t));
+    else
+        complain(b, E0204, span, "draws around %g of deviation %g are beyond the range of %s", x, y,
+                 dtype_name(t));
     return false;
 }
 
-/* low + by * draw */
-static const Value *drawn(Build *b, const CallArgs *c, OpId op, double low, double by)
+/* Between x and y, or around x with deviation y. */
+static const Value *drawn(Build *b, const CallArgs *c, InitKind kind, double x, double y)
 {
     int64_t dim[MAX_RANK];
     int rank;
     DType t;
     if (!want_shape(b, c->value[0], c->at[0], dim, &rank) || !drawn_type(b, c, 1, &t) ||
-        !draws_fit(b, t, low, by, c->call->span))
+        !draws_fit(b, t, kind, x, y, c->call->span))
         return &value_poison;
-    Ref x = draw(b, op, type_make(t, rank, dim), c->call->span);
-    if (by != 1 && x != NONE)
-        x = g_scale(b->g, x, by);
-    if (low != 0 && x != NONE) {
-        Ref base = g_full(b->g, *type_of(b->g, x), low);
-        x = g_add(b->g, x, base);
+    bool uniform = kind == INIT_UNIFORM;
+    double by = uniform ? y - x : y;
+    Ref r = draw(b, uniform ? OP_uniform : OP_normal, type_make(t, rank, dim), c->call->span);
+    if (by != 1 && r != NONE)
+        r = g_scale(b->g, r, by);
+    if (x != 0 && r != NONE) {
+        Ref base = g_full(b->g, *type_of(b->g, r), x);
+        r = g_add(b->g, r, base);
     }
-    return made(b, x);
+    return made(b, r);
 }
 
 static const Value *shape_or_init(Build *b, const CallArgs *c, InitKind kind, double x, double y)
@@ -76,7 +86,7 @@ static const Value *bi_uniform(Build *b, const CallArgs *c)
     }
     if (b->in_init || c->value[0] == NULL)
         return shape_or_init(b, c, INIT_UNIFORM, low, high);
-    return drawn(b, c, OP_uniform, low, high - low);
+    return drawn(b, c, INIT_UNIFORM, low, high);
 }
 
 static const Value *bi_normal(Build *b, const CallArgs *c)
@@ -91,7 +101,7 @@ static const Value *bi_normal(Build *b, const CallArgs *c)
     }
     if (b->in_init || c->value[0] == NULL)
         return shape_or_init(b, c, INIT_NORMAL, mean, std);
-    return drawn(b, c, OP_normal, mean, std);
+    return drawn(b, c, INIT_NORMAL, mean, std);
 }
 
 /* True with probability p. */

@@ -92,7 +92,9 @@ static double float_result(Operator op, double x, double y)
         return x / y;
     case OPERATOR_FLOORDIV:
         return floor(x / y);
-    default: /* MOD */
+    default: /* MOD, with the sign of y */
+        if (isinf(y) && isfinite(x))
+            return x == 0 || (x < 0) == (y < 0) ? x : y;
         return x - y * floor(x / y);
     }
 }

@@ -417,8 +417,9 @@ void build_init(Build *b);
 Ref capture(Build *b, Level *l, Graph *from, Ref r);
 /* `uniform` or `normal`, of this call's own key. */
 Ref draw(Build *b, OpId op, Type t, Span at);
-/* low + by * draw is of the type; false after a report: one of them is beyond it. */
-bool draws_fit(Build *b, DType t, double low, double by, Span span);
+/* Every draw is a number of the type: INIT_UNIFORM, from x to y, or INIT_NORMAL, around x with
+ * deviation y.   fails: false, after a report. */
+bool draws_fit(Build *b, DType t, InitKind kind, double x, double y, Span span);
 /* The slots that the caller and the counters use; made when they are first needed. */
 Ref seed_value(Build *b);
 Ref step_value(Build *b);

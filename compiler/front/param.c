@@ -227,9 +227,8 @@ static bool init_of(Build *b, const Value *v, Span span, const Type *t, Init *ou
         out->i = v->init.kind == INIT_FILL ? (int64_t)v->init.a : 0;
         if (v->init.kind == INIT_FILL)
             return true;
-        double by = v->init.kind == INIT_UNIFORM ? v->init.b - v->init.a : v->init.b;
         if (dtype_is_float(t->dtype))
-            return draws_fit(b, t->dtype, v->init.a, by, span);
+            return draws_fit(b, t->dtype, v->init.kind, v->init.a, v->init.b, span);
         complain(b, E0306, span, "only floats are drawn, and this is %s",
                  type_text(&b->cx->perm, t));
         return false;

@@ -58,14 +58,41 @@ static DType dtype_of(const Kernel *k, Val v)
 
 /* ---- constants, indices, memory ----------------------------------------- */
 
-/* An equal constant in [from, to) whose scope is still open at `to`, or 0. */
-static Val find_const(const Kernel *k, const KInst *c, Val from, Val to)
+static int32_t *bucket_of(KKnown *k, const KInst *c)
 {
-    for (Val v = to - 1; v >= from; v--) {
+    uint64_t h = ((uint64_t)c->imm.i ^ c->dtype) * 0x9e3779b97f4a7c15u;
+    return &k->bucket[h >> 58];
+}
+
+/* Instructions that were added since: others than the functions here do so, too. */
+static void look_on(Kernel *k)
+{
+    KKnown *known = &k->known;
+    for (; known->seen < (Val)k->inst.n; known->seen++) {
+        const KInst *i = &k->inst.at[known->seen];
+        if (i->op == KI_CONST) {
+            int32_t *last = bucket_of(known, i);
+            vec_push(k->arena, &known->at, ((KConstAt){known->seen, *last}));
+            *last = known->at.n;
+        }
+        for (; i->op == KI_END && known->at.n > 0; known->at.n--) { /* the scope is closed */
+            const KConstAt *at = &known->at.at[known->at.n - 1];
+            if (at->v < (Val)i->aux)
+                break;
+            *bucket_of(known, &k->inst.at[at->v]) = at->before;
+        }
+    }
+}
+
+/* The last equal constant in [from, to) whose scope is still open, or 0. */
+static Val find_const(Kernel *k, const KInst *c, Val from, Val to)
+{
+    look_on(k);
+    const KKnown *known = &k->known;
+    for (int32_t n = *bucket_of(&k->known, c); n > 0; n = known->at.at[n - 1].before) {
+        Val v = known->at.at[n - 1].v;
         const KInst *i = &k->inst.at[v];
-        if (i->op == KI_END)
-            v = (Val)i->aux;
-        else if (i->op == KI_CONST && i->dtype == c->dtype && i->imm.i == c->imm.i)
+        if (v >= from && v < to && i->dtype == c->dtype && i->imm.i == c->imm.i)
             return v;
     }
     return 0;

@@ -247,11 +247,12 @@ static int32_t staging_of(const Program *p, int input, int64_t elems)
 }
 
 /* Rows that are missing are the last valid one: what they give is left out, and no slope there is
- * infinite that is finite for every valid row. n > 0 elements of `size` bytes are valid. */
-static void repeat_row(void *data, int64_t n, int64_t row, int64_t all, size_t size)
+ * infinite that is finite for every valid row. Of `all` elements of `size` bytes n are valid, in
+ * rows of so many; less than a row is all that is read. */
+static void repeat_last_row(void *data, int64_t n, int64_t row, int64_t all, size_t size)
 {
     char *at = data;
-    for (int64_t i = n; i < all && row > 0; i++)
+    for (int64_t i = n; i < all && row > 0 && row <= n; i++)
         memcpy(at + (size_t)i * size, at + (size_t)(i - row) * size, size);
 }
 
@@ -264,7 +265,7 @@ static const void *place_exact(Judge *j, int i, const void *from, int64_t n)
     assert(s >= 0 && "an input with rows has a staging buffer");
     size_t each = (size_t)dtype_bytes(j->p->input.at[i].dtype);
     memcpy(j->data[s], from, (size_t)n * each);
-    repeat_row(j->data[s], n, row_elems(&j->p->input.at[i]), j->reads[i], each);
+    repeat_last_row(j->data[s], n, row_elems(&j->p->input.at[i]), j->reads[i], each);
     return j->data[s];
 }
 
@@ -282,7 +283,7 @@ static void place_inputs(Judge *j, const void *const *in, int64_t rows)
         }
         int64_t here = n < x->elems ? n : x->elems;
         widen(x->dtype, from, here, j->data[b]);
-        repeat_row(j->data[b], here, row_elems(&j->p->input.at[x->input]), x->elems, 8);
+        repeat_last_row(j->data[b], here, row_elems(&j->p->input.at[x->input]), x->elems, 8);
     }
 }
 

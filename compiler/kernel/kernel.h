@@ -184,6 +184,18 @@ typedef struct KContract {
     int32_t side_sum_buf;
 } KContract;
 
+typedef struct KConstAt {
+    Val v;
+    int32_t before; /* the one before it in its bucket, from 1 */
+} KConstAt;
+
+/* Constants of the instructions before `seen` whose scope is open there. */
+typedef struct KKnown {
+    Val seen;
+    VEC(KConstAt) at;
+    int32_t bucket[64]; /* the last one of it, from 1 */
+} KKnown;
+
 typedef struct Kernel {
     Arena *arena;
     KKind kind;
@@ -196,6 +208,7 @@ typedef struct Kernel {
     KLimit limit;
     VEC(Val) open;    /* builder: loops not yet closed */
     KSection section; /* builder: where a contraction stands */
+    KKnown known;     /* builder: its constants */
 } Kernel;
 
 /* ---- building (build.c) ------------------------------------------------- */

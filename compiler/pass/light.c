@@ -8,7 +8,7 @@
  *
  * What it takes to compute a value again is an edge, too, from the source: so many bytes for a ns.
  * That price rises until all that is computed again stays within a share of the time of the whole
- * graph.
+ * graph. Where values are kept as halves, steps in f32 between them have no price.
  *
  * The reverse pass also makes small things of what it reads, and of nothing else: which element of
  * a window is the largest, whether a value is positive. They may be made early, in the forward
@@ -38,17 +38,17 @@ typedef struct Light {
     Arena *arena;
     OpFlops *flops;
     Cut cut;
-    int64_t price;  /* of a ns */
-    int32_t *reads; /* by node: how many of the forward pass do, ... */
-    Ref *reader;    /* ... and the last of them */
-    bool *fresh;    /* the epilogue of a contraction has it in registers */
-    bool *stays;    /* the caller reads it at the end */
-    bool *early;    /* of the reverse pass: it could be made in the forward pass */
-    bool *constant; /* nothing but constants, and views of them */
-    bool *read;     /* what is neither of the forward pass nor early reads it */
-    bool *step;     /* in f32, and made of one half: kept, it takes twice the bytes of that */
-    Ref *bits;      /* truth values that may share a byte: the first of them; else NONE, ... */
-    int32_t *many;  /* ... and by the first: how many may */
+    int64_t price;    /* of a ns */
+    int32_t *reads;   /* by node: how many of the forward pass do, ... */
+    Ref *reader;      /* ... and the last of them */
+    bool *fresh;      /* the epilogue of a contraction has it in registers */
+    bool *stays;      /* the caller reads it at the end */
+    bool *early;      /* of the reverse pass: it could be made in the forward pass */
+    bool *constant;   /* nothing but constants, and views of them */
+    bool *read;       /* what is neither of the forward pass nor early reads it */
+    const bool *step; /* steps.c; NULL: none is */
+    Ref *bits;        /* truth values that may share a byte: the first of them; else NONE, ... */
+    int32_t *many;    /* ... and by the first: how many may */
 } Light;
 
 static int32_t enters(Ref r)
@@ -96,31 +96,10 @@ static void look_at(Light *l, Arena *a)
         }
 }
 
-/* Steps of a chain of elementwise values from one half to the next. */
-static void find_steps(Light *l, Arena *a)
-{
-    const Graph *g = l->g;
-    Ref *of = NEW_ARRAY(a, Ref, g->node.n);
-    l->step = NEW_ARRAY(a, bool, g->node.n);
-    for (Ref r = 1; r < g->n_primal; r++) {
-        if (optab[op_of(g, r)]->kind != OP_POINTWISE || !is_light(g, r))
-            continue;
-        bool one = true;
-        for (int i = 0; i < node(g, r)->n_args; i++) {
-            Ref x = arg(g, r, i), half = dtype_is_half(type_of(g, x)->dtype) ? x : of[x];
-            half = graph_spreads(g, x) ? NONE : half;
-            one = one && (of[r] == NONE || half == NONE || half == of[r]);
-            of[r] = half != NONE ? half : of[r];
-        }
-        l->step[r] = one && of[r] != NONE && type_of(g, r)->dtype == F32;
-        of[r] = l->step[r] ? of[r] : NONE;
-    }
-}
-
-/* What it takes to compute r again; steps are made of their halves whatever it takes. */
+/* What it takes to compute r again; steps between halves are, whatever it takes. */
 static double value_ns(const Light *l, Ref r)
 {
-    return l->step[r] ? 0 : node_ns(l->flops, l->g, r);
+    return l->step != NULL && l->step[r] ? 0 : node_ns(l->flops, l->g, r);
 }
 
 /* ---- what could be made early ----------------------------------------------------------- */
@@ -347,12 +326,12 @@ static bool keep_early(Light *l, const bool *lost)
     return any;
 }
 
-Graph *drop_light(const Graph *g, double share)
+Graph *drop_light(const Graph *g, double share, bool halves)
 {
     Arena arena = {0};
     Light l = {.g = g, .arena = &arena, .flops = NEW(&arena, OpFlops)};
     look_at(&l, &arena);
-    find_steps(&l, &arena);
+    l.step = halves ? graph_steps(g, &arena) : NULL;
     find_early(&l, &arena);
     find_bits(&l, &arena);
     double most = share * graph_ns(l.flops, g);

@@ -14,9 +14,9 @@
  *   sums, scatter_add   are halves
  * pointwise ops       of halves, and numbers that are halves: in the half type. Of a half and an
  *                       f32 value: in f32, and rounded. Of no half: f32
- * what pointwise ops    of one half, and of what is f32 or has few elements: in f32, unrounded, as
- *   and reductions      1 + tanh(x) is no better than its worst step; light.c sees to it that the
- *   alone read          half is kept
+ * steps               pointwise ops outside of scans, of one half and of what is f32 or has few
+ *                       elements, that pointwise ops and reductions alone read: f32, unrounded, as
+ *                       1 + tanh(x) is no better than its worst step. The half is kept (steps.c)
  * views               the type of what they show
  * what reductions     pointwise ops and views that nothing but reductions read, the loss and
  *   alone read          metrics included, or values of this kind: in f32 of the values' casts,
@@ -54,7 +54,7 @@ typedef struct Level {
     bool *fixed;            /* made of parameters and numbers */
     bool *product;          /* a view of a contraction */
     bool *reduced;          /* reductions alone read it */
-    bool *inner;            /* of a chain of pointwise ops: nothing but these read it */
+    bool *inner;            /* nothing but pointwise ops and reductions read it */
     Width *width;
     Ref *of;  /* WIDE, and made of this half, as a step of such a chain; or NONE */
     Ref *map; /* the copy, in its own type */
@@ -192,7 +192,7 @@ static void find_reduced(Level *l)
     }
 }
 
-/* ... of which one is a parameter: x @ w + b, and not 2 * (x @ w). */
+/* x @ w + b, and not 2 * (x @ w): beside the product there is a parameter, not numbers alone. */
 static bool ends_layer(const Level *l, Ref r)
 {
     bool numbers = true;
@@ -204,15 +204,13 @@ static bool ends_layer(const Level *l, Ref r)
     return !numbers && ends_product(l, r);
 }
 
+/* Not of bodies: what their reverse reads of each step is stacked as it is. */
 static void find_inner(Level *l)
 {
     const Graph *g = l->from;
     for (Ref r = 1; r < (Ref)g->node.n; r++)
-        l->inner[r] = is_f32(g, r) && kind_of(g, r) == OP_POINTWISE &&
-                      op_of(g, r) != OP_stop_gradient && !l->reduced[r] && !ends_layer(l, r) &&
-                      !origin_is_kept(node(g, r)->origin);
-    for (int i = 0; i < g->root.n; i++)
-        l->inner[g->root.at[i].ref] = false;
+        l->inner[r] = l->outside == NULL && is_f32(g, r) && kind_of(g, r) == OP_POINTWISE &&
+                      !l->reduced[r] && !ends_layer(l, r);
     for (Ref r = 1; r < (Ref)g->node.n; r++)
         for (int i = 0; i < node(g, r)->n_args; i++)
             if (kind_of(g, r) != OP_POINTWISE && kind_of(g, r) != OP_REDUCE)
@@ -311,30 +309,36 @@ static void round_off(Level *l, Ref r, Ref made)
     set(l, r, rounded, HALF);
 }
 
+/* The half that r is made of, as a step of a chain, where it reads operand a; or NONE. The model's
+ * own halves count, too. */
+static Ref half_behind(const Level *l, Ref a)
+{
+    const Graph *g = l->from;
+    if (graph_spreads(g, a))
+        return NONE;
+    return l->width[a] == HALF || dtype_is_half(type_of(g, a)->dtype) ? a : l->of[a];
+}
+
 static void narrow_pointwise(Level *l, Ref r)
 {
     const Graph *g = l->from;
     bool any = false, all = true, one = true;
     Ref of = NONE;
     for (int i = 0; i < node(g, r)->n_args; i++) {
-        Ref a = arg(g, r, i);
-        if (!is_f32(g, a))
-            continue;
-        Ref half = l->width[a] == HALF ? a : l->of[a];
-        any = any || half != NONE;
-        half = graph_spreads(g, a) ? NONE : half;
-        all = all && (l->width[a] == HALF || is_exact(l, a));
+        Ref a = arg(g, r, i), half = half_behind(l, a);
         one = one && (of == NONE || half == NONE || half == of);
         of = half != NONE ? half : of;
+        if (!is_f32(g, a))
+            continue;
+        any = any || l->width[a] == HALF || (l->of[a] != NONE && l->width[l->of[a]] == HALF);
+        all = all && (l->width[a] == HALF || is_exact(l, a));
     }
     all = all && any;
     if (!is_f32(g, r)) {
         Ref made = copy_of(l, r, all ? half_of : wide_of);
         set(l, r, made, WIDE);
-    } else if (!any || l->reduced[r]) {
-        in_f32(l, r);
-    } else if (l->inner[r] && one && of != NONE) {
-        l->of[r] = of;
+    } else if (!any || l->reduced[r] || (l->inner[r] && one && of != NONE)) {
+        l->of[r] = one ? of : NONE;
         in_f32(l, r);
     } else if (all) {
         Ref made = copy_of(l, r, half_of);

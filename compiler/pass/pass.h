@@ -141,7 +141,10 @@ Graph *replay_lost(const Graph *g, const bool *lost, const bool *early, const Re
 /* A copy of the joint graph g in which the reverse pass computes elementwise values and views again
  * where that keeps fewer bytes, in at most a share of the time of the whole graph (1: whatever it
  * takes); no contraction, reduction or scan. No bit changes. NULL: there are none. The caller frees
- * it.   requires: what replay() does, which comes before. */
-Graph *drop_light(const Graph *g, double share);
+ * it. `halves`: narrow() has made g, and its steps are computed again whatever that takes.
+ * requires: what replay() does, which comes before. */
+Graph *drop_light(const Graph *g, double share, bool halves);
+/* Its steps (steps.c), by node of the forward pass, in the arena. */
+bool *graph_steps(const Graph *g, Arena *a);
 
 #endif

@@ -16,15 +16,15 @@ typedef struct Replay {
     const bool *early; /* of the reverse pass, made in the forward pass, and kept if not lost; NULL:
                         * none is */
     const Ref *bits;   /* by early truth value: the first of those that share a byte with it */
-    bool *stored;      /* ... but for those that are stored though what they are made of is lost */
-    bool *read;        /* ... the reverse pass reads it, or what is computed again for that */
-    bool *late;        /* of the reverse pass, and made of what is computed again */
-    Ref *map;          /* its copy */
-    Ref *again;        /* the copy that the reverse pass reads; NONE: not yet made */
-    Ref *byte;         /* by the first of several truth values: those that are made, in one byte; */
-    int32_t *many;     /* ... how many there are; and ... */
-    int32_t *made;     /* ... are made */
-    int32_t *place;    /* by truth value: which bit it is */
+    bool *stored;   /* ... but for these; or a half that is kept, though what leads to it is lost */
+    bool *read;     /* ... the reverse pass reads it, or what is computed again for that */
+    bool *late;     /* of the reverse pass, and made of what is computed again */
+    Ref *map;       /* its copy */
+    Ref *again;     /* the copy that the reverse pass reads; NONE: not yet made */
+    Ref *byte;      /* by the first of several truth values: those that are made, in one byte; */
+    int32_t *many;  /* ... how many there are; and ... */
+    int32_t *made;  /* ... are made */
+    int32_t *place; /* by truth value: which bit it is */
     Arena arena;
     VEC(Ref) pending;
 } Replay;
@@ -64,14 +64,17 @@ static const bool *find_lost(const Graph *g, Arena *a)
     return lost;
 }
 
+/* Not steps between halves: the half that they lead to is stored. */
 static void find_stored(Replay *v)
 {
+    const bool *step = graph_steps(v->from, &v->arena);
     for (Ref r = 1; r < v->from->n_primal; r++)
-        v->stored[r] = v->lost[r] && asked_of(v->from, r) == MEMORY_PLANNED &&
+        v->stored[r] = v->lost[r] && asked_of(v->from, r) == MEMORY_PLANNED && !step[r] &&
                        optab[op_of(v->from, r)]->kind == OP_POINTWISE;
 }
 
-/* A half that is made of what is lost is kept as such, and not an f32 step before it. */
+/* A half that f32 values lead to which are lost, or made of those, is stored, and not one of them.
+ */
 static void find_stored_halves(Replay *v)
 {
     const Graph *g = v->from;

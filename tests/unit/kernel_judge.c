@@ -163,12 +163,15 @@ static void teardown(void)
 static float x[MICRO * BATCH * ROW] = {1, 2, 3, -1, 0, 2, 0.5f, 0.25f, 1, 3, -2, 1};
 static int32_t label[MICRO * BATCH] = {1, 2, 3, 4};
 
-/* The weighted sum over the first `rows` rows, weights w. */
-static float expected_sum(const float *w, int rows)
+/* The weighted sum over `all` rows, of which the first `rows` are there, and the last of those in
+ * place of the others; weights w. The program masks nothing. */
+static float expected_sum(const float *w, int rows, int all)
 {
     float sum = 0;
-    for (int r = 0; r < rows; r++)
+    for (int i = 0; i < all; i++) {
+        int r = i < rows ? i : rows - 1;
         sum += (float)label[r] * (x[3 * r] * w[0] + x[3 * r + 1] * w[1] + x[3 * r + 2] * w[2]);
+    }
     return sum;
 }
 
@@ -184,7 +187,7 @@ START_TEST(exact_runs)
         memcpy(before, w, sizeof before);
         ck_assert_int_eq(judge_run(j, "step", in, rows), RUN_OK);
         int n = rows == 0 ? 4 : rows;
-        float sum = expected_sum(before, n), now = *(float *)judge_data(j, SUM);
+        float sum = expected_sum(before, n, MICRO * BATCH), now = *(float *)judge_data(j, SUM);
         ck_assert_msg(fabsf(sum - now) < 1e-5f, "%d rows: %g %g", rows, sum, now);
         ck_assert_int_eq(*(int64_t *)judge_data(j, ROWS), n);
         for (int i = 0; i < 3; i++)
@@ -200,7 +203,7 @@ START_TEST(wide_runs)
     judge_run(j, "init", NULL, 0);
     ck_assert_int_eq(judge_run(j, "step", in, 3), RUN_OK);
     const float w[3] = {1, 2, 3};
-    ck_assert(fabs(*(double *)judge_data(j, SUM) - expected_sum(w, 3)) < 1e-12);
+    ck_assert(fabs(*(double *)judge_data(j, SUM) - expected_sum(w, 3, MICRO * BATCH)) < 1e-12);
     ck_assert_int_eq(*(int64_t *)judge_data(j, ROWS), 3);
     ck_assert_int_eq(*(int64_t *)judge_data(j, FLAG), 1);
     ck_assert(*(double *)judge_data(j, SCALE) == 0.5);
@@ -223,8 +226,25 @@ START_TEST(fewer_rows_in_eval)
         ck_assert_int_eq(judge_run(j, "eval", in, 3), RUN_BAD_ARGUMENT);
         ck_assert_int_eq(judge_run(j, "eval", in, 1), RUN_OK);
         double sum = mode == K_EXACT ? *(float *)judge_data(j, SUM) : *(double *)judge_data(j, SUM);
-        ck_assert(fabs(sum - expected_sum(w, 1)) < 1e-5);
+        ck_assert(fabs(sum - expected_sum(w, 1, BATCH)) < 1e-5);
     }
+}
+END_TEST
+
+/* A loop's last turn that reads beyond its buffer, and an operand that begins before it. */
+START_TEST(operands_beyond_buffers)
+{
+    ck_assert(program_verify(p, &cx.scratch) == NULL);
+    Call *loop = &p->entry.at[1].call[1];
+    loop->count++;
+    const char *wrong = program_verify(p, &cx.scratch);
+    ck_assert(wrong != NULL &&
+              strstr(wrong, "touches elements 0 to 18 of x, which has 12") != NULL);
+    loop->count--;
+    p->entry.at[2].call[0].op[0].base = -1;
+    wrong = program_verify(p, &cx.scratch);
+    ck_assert(wrong != NULL && strstr(wrong, "touches elements -1 to 0 of sum") != NULL);
+    p->entry.at[2].call[0].op[0].base = 0;
 }
 END_TEST
 
@@ -293,7 +313,7 @@ START_TEST(placement_shows)
     Judge *j = judge_open(p, K_EXACT, &cx.perm);
     judge_run(j, "init", NULL, 0);
     ck_assert_int_eq(judge_run(j, "step", in, 0), RUN_OK);
-    ck_assert(fabsf(*(float *)judge_data(j, SUM) - expected_sum(w, 4)) > 1e-3f);
+    ck_assert(fabsf(*(float *)judge_data(j, SUM) - expected_sum(w, 4, 4)) > 1e-3f);
     j = judge_open(p, K_EXACT, &cx.perm);
     ck_assert(isnan(*(float *)judge_data(j, Y)) && *(float *)judge_data(j, W) == 0);
 }
@@ -351,6 +371,7 @@ Suite *suite_kernel_judge(void)
     tcase_add_test(t, exact_runs);
     tcase_add_test(t, wide_runs);
     tcase_add_test(t, fewer_rows_in_eval);
+    tcase_add_test(t, operands_beyond_buffers);
     tcase_add_test(t, refusals);
     tcase_add_test(t, guards);
     tcase_add_test(t, tangents);
