@@ -85,7 +85,7 @@ static void find_stored_halves(Replay *v)
             made = made || of_lost[arg(g, r, i)];
         bool half = dtype_is_half(type_of(g, r)->dtype);
         of_lost[r] = made && !half;
-        v->stored[r] = made && half && !v->lost[r];
+        v->stored[r] = made && half && !v->lost[r] && asked_of(g, r) == MEMORY_PLANNED;
     }
 }
 
