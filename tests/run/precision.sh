@@ -133,4 +133,30 @@ model "precision f16(scale = 65536)"
 says 1 "the gradient w is NaN at element 0: nothing was changed" \
     "$gradc" run "$scratch/m.model" --step --in x=1,0,0,0,1,0
 
+# What is rounded follows from the model alone: a word before a step of a chain, or an output of it
+# beside, changes no bit.
+chain() {
+    cat >"$scratch/chain.model" <<E1
+use nn
+model m(batch = 32) {
+    input x : f32[batch, 24]
+    param w, v : f32[24, 24] = normal(std = 0.5)
+    h = x @ w
+    $1 y = nn.gelu(h)
+    z = softmax(tanh(y * 2), axis = 1)
+    loss mean((z @ v)^2)
+    $2
+}
+E1
+    "$gradc" run "$scratch/chain.model" --precision bf16 --seed 5 --grads-out "$scratch/$3" >"$scratch/out" 2>&1 ||
+        fail "chain $1 $2: $(cat "$scratch/out")"
+}
+chain "" "" plain
+for word in keep recompute offload; do
+    chain $word "" word
+    if cmp "$scratch/plain" "$scratch/word"; then ok; else fail "$word: other bits"; fi
+done
+chain "" "output y" output
+if cmp "$scratch/plain" "$scratch/output"; then ok; else fail "an output: other bits"; fi
+
 total
