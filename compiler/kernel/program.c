@@ -42,8 +42,37 @@ typedef struct Reach {
     const Program *p;
     Arena *arena;
     int64_t last[MAX_LOOP_DEPTH]; /* turn of each loop around the call */
+    bool *written;                /* by buffer: a call of the entry writes it */
     const char *wrong;
 } Reach;
+
+static void find_written(Reach *r, const Call *call, int32_t n)
+{
+    for (const Call *c = call; n-- > 0; c++) {
+        const Kernel *k = c->kind == CALL_KERNEL ? r->p->kernel.at[c->kernel] : NULL;
+        if (c->kind == CALL_IN)
+            r->written[c->op[0].buffer] = true;
+        for (int i = 0, o = 0; k != NULL && i < k->buf.n; i++)
+            if (k->buf.at[i].mode != K_LOCAL && k->buf.at[i].mode != K_IN)
+                r->written[c->op[o++].buffer] = true;
+            else
+                o += k->buf.at[i].mode != K_LOCAL;
+        if (c->n_body > 0)
+            find_written(r, c->body, c->n_body);
+    }
+}
+
+/* Activations are nothing before a call makes them, itself or in memory that it shares. */
+static bool is_made(const Reach *r, int32_t buffer)
+{
+    const Buffer *b = &r->p->buffer.at[buffer];
+    if (b->role != ROLE_ACTIVATION || r->written[buffer])
+        return true;
+    for (int i = 0; i < r->p->buffer.n; i++)
+        if (r->written[i] && b->storage >= 0 && r->p->buffer.at[i].storage == b->storage)
+            return true;
+    return false;
+}
 
 static void reach_operand(Reach *r, const Operand *o, int64_t elems, const char *label)
 {
@@ -53,6 +82,8 @@ static void reach_operand(Reach *r, const Operand *o, int64_t elems, const char 
         int64_t all = o->step[d] * r->last[d];
         *(all < 0 ? &lo : &hi) += all;
     }
+    if (!is_made(r, o->buffer))
+        r->wrong = arena_printf(r->arena, "%s reads %s, which nothing makes", label, b->name);
     if (lo < 0 || hi > b->elems)
         r->wrong = arena_printf(r->arena, "%s touches elements %lld to %lld of %s, which has %lld",
                                 label, (long long)lo, (long long)hi, b->name, (long long)b->elems);
@@ -80,9 +111,12 @@ static void reach_calls(Reach *r, const Call *call, int32_t n, int depth)
 
 const char *program_verify(const Program *p, Arena *arena)
 {
-    Reach r = {.p = p, .arena = arena};
-    for (int i = 0; i < p->entry.n && r.wrong == NULL; i++)
+    Reach r = {.p = p, .arena = arena, .written = NEW_ARRAY(arena, bool, p->buffer.n)};
+    for (int i = 0; i < p->entry.n && r.wrong == NULL; i++) {
+        memset(r.written, 0, (size_t)p->buffer.n * sizeof *r.written);
+        find_written(&r, p->entry.at[i].call, p->entry.at[i].n_calls);
         reach_calls(&r, p->entry.at[i].call, p->entry.at[i].n_calls, 0);
+    }
     return r.wrong;
 }
 

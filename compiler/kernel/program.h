@@ -183,8 +183,8 @@ typedef struct Caps {
 
 /* Operands of a kernel's call by KBuf, in `arena`; NULL of a LOCAL one. */
 const Operand **call_operands(const Program *p, const Call *c, Arena *arena);
-/* NULL, or what a call touches beyond its buffer: every build looks, for the object would compute
- * with, or write over, other values. */
+/* NULL, or what a call touches beyond its buffer, or reads that nothing makes: every build looks,
+ * for the object would compute with, or write over, other values. */
 const char *program_verify(const Program *p, Arena *arena);
 /* Kernels and transfers of calls, the bodies' among them, in the order of the program's text. */
 int32_t steps_count(const Call *call, int32_t n);

@@ -41,15 +41,18 @@ bool *graph_live(const Graph *g, Arena *a)
 static const Origin *instance_of(const Node *n)
 {
     const Op *op = optab[n->op];
-    bool storage = op->kind == OP_SOURCE && op->elem == NULL;
+    bool storage = (op->kind == OP_SOURCE && op->elem == NULL) || n->op == OP_pick;
     return storage ? NULL : origin_instance(n->origin);
 }
 
-/* What is computed again is not the first computation, and what is kept stays what it is. */
+/* What is computed again is not the first computation, and what is kept stays what it is. But a
+ * result of a scan is one value, whoever picks it: it is written to one memory. */
 static Memory asked_of(const Node *n)
 {
     bool source = optab[n->op]->kind == OP_SOURCE;
-    return source || n->origin == NULL ? MEMORY_PLANNED : n->origin->memory;
+    Memory asked = source || n->origin == NULL ? MEMORY_PLANNED : n->origin->memory;
+    bool is_word = asked == MEMORY_KEEP || asked == MEMORY_RECOMPUTE || asked == MEMORY_OFFLOAD;
+    return n->op == OP_pick && !is_word ? MEMORY_PLANNED : asked;
 }
 
 static uint64_t hash_number(uint64_t h, uint64_t x)

@@ -153,4 +153,29 @@ for word in keep offload; do
     "$gradc" plan "$scratch/$word.model" -D bytes=$((least - 1)) >"$scratch/why" 2>&1
     verdict $(($? != 4)) "$word in a scan, $((least - 1)) bytes are too few"
 done
+# A derivative of a derivative reads what a scan stacks in two passes; in a part that keeps less, both
+# read the second computation.
+slopes() {
+    cat >"$scratch/slopes.model" <<E1
+use nn
+model net(b = 5, t = 24, n = 8) {
+    input x : f32[b, t, 3]
+    $1
+        q = nn.gru(x, n) as g
+    $2
+    s = nn.linear(q[:, -1], 1) as f
+    d = grad(sum(s), x)
+    loss mean(s) + mean((norm(d, axis = (1, 2)) - 1)^2)
+}
+E1
+    "$gradc" run "$scratch/slopes.model" --seed 3 --grads-out "$scratch/$3" >"$scratch/out" 2>&1
+    verdict $? "slopes $1: $(cat "$scratch/out")"
+}
+slopes "" "" plain
+slopes "budget 6KiB {" "}" part
+check "slopes: the same bits in a part" cmp "$scratch/plain" "$scratch/part"
+"$gradc" test "$scratch/slopes.model" >"$scratch/out" 2>&1
+grep -q 'exact interpreter: the same bits' "$scratch/out"
+verdict $? "slopes: $(cat "$scratch/out")"
+
 total

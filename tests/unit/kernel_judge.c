@@ -231,8 +231,9 @@ START_TEST(fewer_rows_in_eval)
 }
 END_TEST
 
-/* A loop's last turn that reads beyond its buffer, and an operand that begins before it. */
-START_TEST(operands_beyond_buffers)
+/* A loop's last turn that reads beyond its buffer, an operand that begins before it, and a value
+ * that nothing makes. */
+START_TEST(wrong_programs)
 {
     ck_assert(program_verify(p, &cx.scratch) == NULL);
     Call *loop = &p->entry.at[1].call[1];
@@ -245,6 +246,11 @@ START_TEST(operands_beyond_buffers)
     wrong = program_verify(p, &cx.scratch);
     ck_assert(wrong != NULL && strstr(wrong, "touches elements -1 to 0 of sum") != NULL);
     p->entry.at[2].call[0].op[0].base = 0;
+    p->entry.at[2].n_calls = 1; /* y is made by the second call, and read by the third */
+    ck_assert(program_verify(p, &cx.scratch) == NULL);
+    p->entry.at[2].call++;
+    p->entry.at[2].call[0] = p->entry.at[2].call[1];
+    ck_assert(strstr(program_verify(p, &cx.scratch), "reads y, which nothing makes") != NULL);
 }
 END_TEST
 
@@ -371,7 +377,7 @@ Suite *suite_kernel_judge(void)
     tcase_add_test(t, exact_runs);
     tcase_add_test(t, wide_runs);
     tcase_add_test(t, fewer_rows_in_eval);
-    tcase_add_test(t, operands_beyond_buffers);
+    tcase_add_test(t, wrong_programs);
     tcase_add_test(t, refusals);
     tcase_add_test(t, guards);
     tcase_add_test(t, tangents);
