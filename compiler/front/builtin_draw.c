@@ -25,9 +25,9 @@ static bool drawn_type(Build *b, const CallArgs *c, int i, DType *t)
 
 bool draws_fit(Build *b, DType t, InitKind kind, double x, double y, Span span)
 {
-    enum { DEVIATIONS = 7 }; /* a normal draw lies within: sqrt(2 ln 2^32) */
+    const double deviations = 7; /* a normal draw lies within: sqrt(2 ln 2^32) */
     bool uniform = kind == INIT_UNIFORM;
-    double lo = uniform ? x : x - DEVIATIONS * y, hi = uniform ? y : x + DEVIATIONS * y;
+    double lo = uniform ? x : x - deviations * y, hi = uniform ? y : x + deviations * y;
     double by = uniform ? y - x : y; /* what a draw is multiplied by */
     if (isfinite(dtype_round(t, lo)) && isfinite(dtype_round(t, hi)) &&
         isfinite(dtype_round(t, by)))
