@@ -35,6 +35,7 @@ typedef struct Group {
     Ref main;   /* its shape gives the loops */
     VEC(GroupOut) out;
     VEC(Ref) private; /* stored nodes that only this group reads: they need no memory */
+    float weight;     /* flops of one element of each node that is stored by its loops or private */
     bool guarded;     /* nothing but guarded assignments depends on it */
     bool copies;      /* its outs are in memory already: they only go to a slot */
     Kernel *kernel;

@@ -41,6 +41,7 @@ typedef struct Build {
     Ref *top;             /* by group: the highest node of it and of all that it depends on */
     VEC(int32_t) * users; /* by group: those that read what it stores */
     VEC(Ref) * leaf;      /* by Ref: the stored nodes that a stored node reads */
+    bool long_chains;     /* what is computed element by element may be too much for one kernel */
     Ref *beside;          /* by Ref: the contraction whose result it is met with, or NONE */
     struct {
         bool done;

@@ -4,7 +4,12 @@
 #include <assert.h>
 #include <string.h>
 
-enum { TOP_LEVEL_ELEMS = 8192 /* a row kernel without row loops: one lane does all of it */ };
+enum {
+    TOP_LEVEL_ELEMS = 8192, /* a row kernel without row loops: one lane does all of it */
+    /* flops of an element: compilers take minutes for one function of so many loop bodies ... */
+    CHAINS_MOST = 16000,
+    LOOPS_MOST = 2000 /* ... and seconds for several, whose values lie in memory in between */
+};
 
 static GroupKind kind_of(const Graph *g, Ref r)
 {
@@ -29,7 +34,11 @@ static void add_out(Clusters *c, Group *gr, Ref r, int32_t slot)
 static int new_group(Build *b, Ref r, int32_t slot)
 {
     Clusters *c = b->c;
-    Group gr = {.kind = kind_of(b->g, r), .anchor = r, .main = r, .guarded = b->guarded[r]};
+    Group gr = {.kind = kind_of(b->g, r),
+                .anchor = r,
+                .main = r,
+                .guarded = b->guarded[r],
+                .weight = b->weight[r]};
     vec_push(c->arena, &c->group, gr);
     Group *at = &c->group.at[c->group.n - 1];
     if (slot >= 0 || c->stored[r])
@@ -183,6 +192,8 @@ static bool joins_rows(Build *b, Ref r, Group *gr, const Trace *t)
 {
     const Graph *g = b->g;
     const Type *mine = type_of(g, r);
+    if (b->long_chains && gr->weight + b->weight[r] > (float)LOOPS_MOST)
+        return false;
     bool taller = is_prefix(type_of(g, gr->main), mine);
     if (!taller && !is_prefix(mine, type_of(g, gr->main)))
         return false;
@@ -296,6 +307,7 @@ static void join(Build *b, Ref r, int32_t slot, int into)
         gr->main = r;
     add_out(c, gr, r, slot);
     c->group_of[r] = into;
+    gr->weight += b->weight[r];
 }
 
 /* In a kernel of the forward pass a second computation, or what is made of it, would be done,
@@ -617,11 +629,15 @@ void make_groups(Build *b)
     const Graph *g = b->g;
     Clusters *c = b->c;
     int32_t *seen = NEW_ARRAY(c->arena, int32_t, g->node.n);
+    float weight = 0;
     for (Ref r = 1; r < (Ref)g->node.n; r++)
         c->group_of[r] = b->update[r] = b->sums[r] = -1;
     for (Ref r = 1; r < (Ref)g->node.n; r++)
-        if (!ref_is_source(g, r) && has_group(b, r))
+        if (!ref_is_source(g, r) && has_group(b, r)) {
             collect_leaves(b, r, r, seen);
+            weight += b->weight[r];
+        }
+    b->long_chains = weight > (float)CHAINS_MOST;
     mark_besides(b);
     for (Ref r = 1; r < (Ref)g->node.n; r++) {
         bool scan = optab[op_of(g, r)]->kind == OP_SCAN;
