@@ -139,10 +139,24 @@ typedef struct Optimizer {
     int lr; /* which is the learning rate, or -1 */
 } Optimizer;
 
+/* A rate rounded to f32 would be all that is inexact where every parameter is of f64. */
+static DType rate_type(const Model *m)
+{
+    bool some = false;
+    for (int i = 0; i < m->pinned.slot.n; i++) {
+        const Slot *slot = &m->pinned.slot.at[i];
+        if (slot->kind == SLOT_PARAM && slot->type.dtype != F64)
+            return F32;
+        some |= slot->kind == SLOT_PARAM;
+    }
+    return some ? F64 : F32;
+}
+
 /* The slot `lr`: the caller may set a rate; as long as it is NaN the schedule holds. */
 static Ref learning_rate(Build *b, const Value *schedule, Span span)
 {
-    Type t = type_scalar(F32);
+    Type t =
+        type_scalar(b->m->lr < 0 ? rate_type(b->m) : b->m->pinned.slot.at[b->m->lr].type.dtype);
     if (b->m->lr < 0) {
         int n = b->m->pinned.slot.n;
         int32_t slot = model_slot(b->m, "lr", SLOT_SCALAR, &t, NULL);
@@ -157,7 +171,7 @@ static Ref learning_rate(Build *b, const Value *schedule, Span span)
         b->m->init.at[b->m->lr].a = (double)NAN;
         b->m->pinned.slot.at[b->m->lr].doc = "learning rate; NaN: that of the schedule";
     }
-    Ref rate = want_tensor(b, schedule, span, F32);
+    Ref rate = want_tensor(b, schedule, span, t.dtype);
     if (rate == NONE)
         return NONE;
     const Type *is = type_of(b->g, rate);
@@ -167,7 +181,7 @@ static Ref learning_rate(Build *b, const Value *schedule, Span span)
         return NONE;
     }
     at(b, span);
-    rate = g_cast(b->g, F32, rate);
+    rate = g_cast(b->g, t.dtype, rate);
     Ref set = g_slot(b->g, b->m->lr, t);
     Ref known = g_binary(b->g, OP_eq, set, set); /* not NaN */
     return g_where(b->g, known, set, rate);
