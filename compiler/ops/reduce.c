@@ -147,12 +147,34 @@ static Ref others(Graph *g, Ref x, int axis)
     return g_where(g, same, one, rows);
 }
 
-/* ct * product of all others: n*n multiplications, but no division by a 0. */
+/* For each element, the product of all others along the axis: those of its block of about sqrt(n),
+ * times those of the other blocks. */
+static Ref prod_others(Graph *g, Ref x, int axis)
+{
+    enum { SQUARE_MOST = 32 }; /* n: the square is less than what blocks cost besides */
+    int64_t n = dim(g, x, axis), size = 1;
+    while (size * size < n)
+        size++;
+    if (n <= SQUARE_MOST || rank(g, x) + 2 > MAX_RANK)
+        return g_reduce(g, OP_prod, others(g, x, axis), axis + 1, false);
+    int64_t blocks = (n + size - 1) / size;
+    Ref in_blocks = g_pad(g, x, axis, 0, blocks * size - n, 1);
+    Type t = *type_of(g, in_blocks);
+    for (int i = t.rank++; i > axis + 1; i--)
+        t.dim[i] = t.dim[i - 1];
+    t.dim[axis] = blocks;
+    t.dim[axis + 1] = size;
+    in_blocks = g_reshape(g, in_blocks, t.rank, t.dim);
+    Ref within = prod_others(g, in_blocks, axis + 1);
+    Ref beside = prod_others(g, g_reduce(g, OP_prod, in_blocks, axis + 1, false), axis);
+    beside = g_broadcast_like(g, g_insert_axis(g, beside, axis + 1), within);
+    return g_slice(g, g_merge_axes(g, g_mul(g, within, beside), axis), axis, 0, n, 1);
+}
+
+/* No division by a 0. */
 static void prod_vjp(Graph *g, Ref n, Ref ct, Ref d[])
 {
-    int axis = axis_of(g, n);
-    Ref rest = others(g, arg(g, n, 0), axis);
-    Ref slope = g_reduce(g, OP_prod, rest, axis + 1, false);
+    Ref slope = prod_others(g, arg(g, n, 0), axis_of(g, n));
     Ref back = spread_back(g, n, ct);
     d[0] = g_mul(g, back, slope);
 }
@@ -167,8 +189,10 @@ const Op op_prod = {
     .elem = prod_elem,
     .vjp = prod_vjp,
     .doc = "The product over an axis, 1 over no elements. Its gradient multiplies all the others "
-           "for each element, which is right where one is 0, and takes n*n multiplications.",
-    .example = "prod(f32[2,3], axis = 1, keep = false); prod(f32[3,2], axis = 0, keep = true)",
+           "for each element, which is right where one is 0; of more than 32 elements it does so "
+           "in blocks.",
+    .example = "prod(f32[2,3], axis = 1, keep = false); prod(f32[3,2], axis = 0, keep = true); "
+               "prod(f32[2,37,2], axis = 1, keep = false)",
     .domain = {-1.5, 1.5},
 };
 
