@@ -534,9 +534,13 @@ static bool grad_operands(Build *b, const CallArgs *c, Ref *x, int *n)
     for (int i = 0; i < *n; i++) {
         const Value *one = value_is_items(v) ? v->item[i] : v;
         if (one->kind != VALUE_TENSOR || one->graph != b->g) {
-            complain(b, E0330, c->at[1], "`grad` is by a tensor%s, and this is %s",
-                     one->kind == VALUE_TENSOR ? " of the same scan" : "",
-                     value_text(&b->cx->perm, one));
+            bool outside = one->kind == VALUE_TENSOR;
+            Diag *d = complain(b, E0330, c->at[1], "`grad` is by a tensor%s, and this is %s",
+                               outside ? " of the same scan" : "", value_text(&b->cx->perm, one));
+            if (outside)
+                diag_help(b->cx, d,
+                          "what was made of it before the scan would be missed; let the scan carry "
+                          "it, and derive by that");
             return false;
         }
         x[i] = one->ref;
