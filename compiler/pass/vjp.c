@@ -116,8 +116,10 @@ static void report(Sweep *s, Ref r)
     const Origin *o = node(s->g, r)->origin;
     const char *why = op->nondiff != NULL ? op->nondiff : "its result is not a float";
     size_t reason = strcspn(why, ";"); /* what stands behind it is advice */
+    bool turned = op_of(s->g, r) == OP_lt || op_of(s->g, r) == OP_le; /* x > y is y < x */
+    const char *what = turned ? "a comparison" : arena_printf(&s->cx->scratch, "`%s`", op_word(op));
     Diag *d = diag_error(s->cx, E0410, o != NULL ? o->span : NO_SPAN,
-                         "no gradient can pass `%s`: %.*s", op_word(op), (int)reason, why);
+                         "no gradient can pass %s: %.*s", what, (int)reason, why);
     d->origin = o;
     diag_help(s->cx, d, "say `stop_gradient` if none is wanted%s", why + reason);
     s->failed = true;
