@@ -212,13 +212,22 @@ static bool may_lie_over(const Site *s, Ref memory, int64_t to, int64_t moved)
     return true;
 }
 
+/* Something may lie over r, or r over something: row by row, as both are now. */
+static bool is_over(const Level *l, Ref r)
+{
+    for (int i = 0; i < l->over.n; i++)
+        if (l->over.at[i].result == r || level_memory(l, l->over.at[i].sequence) == r)
+            return true;
+    return false;
+}
+
 /* r, whose rows are steps, can have a row more, and begin `shift` elements further on. */
 static bool can_grow(const Level *l, Ref r, int64_t rows, int64_t shift)
 {
     const Graph *g = l->g;
     bool pick = op_of(g, r) == OP_pick;
     int at = l->c->group_of[r];
-    if (at < 0 || rank(g, r) == 0 || dim(g, r, 0) != rows || l->result_of[r] != 0)
+    if (at < 0 || rank(g, r) == 0 || dim(g, r, 0) != rows || l->result_of[r] != 0 || is_over(l, r))
         return false;
     if (shift < 0 || shift > type_elems(type_of(g, r)) / rows) /* a part of rows that are far on */
         return false;

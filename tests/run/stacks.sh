@@ -100,6 +100,35 @@ train slopes {
 }
 E1
 
+# A scan over two stacks, of which one has a row more: nothing may come to lie over the other one a
+# row further on than was asked for.
+cat >"$scratch/shifts.model" <<'E2'
+model shifts(b = 2, t = 6, n = 3) {
+    input x : f32[b, t, n]
+    param w : f32[n, n] = normal
+    e, p, q, h = scan g in x, axis = 1, h = zeros([b, n], f32) {
+        o = h
+        h = tanh(g + h @ w)
+        emit sigmoid(h), o, h
+    }
+    r, l = scan a, c in (e, q), axis = 1, s = zeros([b, n], f32) {
+        s = s + c
+        emit a * c
+    }
+    loss mean(r^2) + mean(p^2) + mean(l)
+}
+E2
+cat >"$scratch/further.model" <<'E3'
+model further {
+    param w : f32 = 0.3
+    f, g = scan k in 0..2, a = 0.4, b = 0.5 {
+        a = tanh(w + a)
+        recompute b = tanh(a + b)
+    }
+    loss grad(g, w)
+}
+E3
+
 takes 24 plain
 takes 48 twin
 takes 24 plain --precision bf16
@@ -121,7 +150,7 @@ for t in 11 24; do # cut: rows of a run are a part of all rows
     budgets slopes -D t=$t
 done
 budgets twice -D n=36 # cut: cotangents of what is emitted are added in the order of the whole
-for name in plain used half two apart twice slopes; do
+for name in plain used half two apart twice slopes shifts further; do
     "$gradc" test "$scratch/$name.model" --verify >"$scratch/out" 2>&1
     verdict $? "differences, and threads, of $name: $(cat "$scratch/out")"
 done
