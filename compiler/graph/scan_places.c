@@ -48,6 +48,8 @@ static bool is_asked_again(const Reverse *v, Ref r)
     const Origin *o = node(v->body, r)->origin;
     if (o == NULL || o->memory != MEMORY_RECOMPUTE)
         return false;
+    if (op_of(v->body, r) == OP_pick && !is_asked_again(v, arg(v->body, r, 0)))
+        return false; /* of a scan that does not run again */
     return !graph_is_primal(v->g);
 }
 
