@@ -45,14 +45,32 @@ static const Origin *instance_of(const Node *n)
     return storage ? NULL : origin_instance(n->origin);
 }
 
-/* What is computed again is not the first computation, and what is kept stays what it is. But a
- * result of a scan is one value, whoever picks it: it is written to one memory. */
-static Memory asked_of(const Node *n)
+/* The word before the binding that made it, or none. */
+static Memory word_of(const Origin *o)
 {
-    bool source = optab[n->op]->kind == OP_SOURCE;
-    Memory asked = source || n->origin == NULL ? MEMORY_PLANNED : n->origin->memory;
-    bool is_word = asked == MEMORY_KEEP || asked == MEMORY_RECOMPUTE || asked == MEMORY_OFFLOAD;
-    return n->op == OP_pick && !is_word ? MEMORY_PLANNED : asked;
+    bool word = o != NULL && (o->memory == MEMORY_KEEP || o->memory == MEMORY_RECOMPUTE ||
+                              o->memory == MEMORY_OFFLOAD);
+    return word ? o->memory : MEMORY_PLANNED;
+}
+
+/* What is computed again is not the first computation, and what is kept stays what it is. But of
+ * a graph without a reverse pass equal nodes are one whatever words are before them: cotangents are
+ * added in the same order then, and bits are the same. And a result of a scan is one value, whoever
+ * picks it: it is written to one memory. */
+static Memory asked_of(const Graph *g, const Node *n)
+{
+    if (optab[n->op]->kind == OP_SOURCE || n->op == OP_pick || n->origin == NULL)
+        return MEMORY_PLANNED;
+    bool primal = g->n_primal == 0;
+    return primal && word_of(n->origin) != MEMORY_PLANNED ? MEMORY_PLANNED : n->origin->memory;
+}
+
+/* r, which equals n, takes the word of n: that it is kept, before that it is computed again. */
+static void take_word(Graph *g, Ref r, const Node *n)
+{
+    Memory is = word_of(node(g, r)->origin), word = word_of(n->origin);
+    if (word != MEMORY_PLANNED && word != is && !origin_is_kept(node(g, r)->origin))
+        g->node.at[r].origin = n->origin;
 }
 
 static uint64_t hash_number(uint64_t h, uint64_t x)
@@ -95,8 +113,8 @@ static uint64_t hash_node(const Graph *g, Ref r)
 {
     const Node *n = node(g, r);
     uint64_t h = hash_number((uint64_t)n->op, (uint64_t)(uintptr_t)instance_of(n));
-    if (asked_of(n) != MEMORY_PLANNED)
-        h = hash_number(h, (uint64_t)asked_of(n));
+    if (asked_of(g, n) != MEMORY_PLANNED)
+        h = hash_number(h, (uint64_t)asked_of(g, n));
     for (int i = 0; i < n->n_args; i++)
         h = hash_number(h, arg(g, r, i));
     for (int i = 0; i < op_attrs(optab[n->op]); i++)
@@ -165,7 +183,7 @@ static Ref *find_slot(const Walk *w, Ref r)
     for (; w->slot[i] != NONE; i = (i + 1) & w->mask) {
         const Node *found = node(g, w->slot[i]);
         if (same_node(g, w->slot[i], g, r) && instance_of(found) == instance_of(n) &&
-            asked_of(found) == asked_of(n))
+            asked_of(g, found) == asked_of(g, n))
             break;
     }
     return &w->slot[i];
@@ -240,6 +258,7 @@ static Ref rewrite(Walk *w, const Node *n)
     if (*slot != NONE && !is_buffer(g, r)) {
         take_back(w, r);
         w->changed = true;
+        take_word(g, *slot, n);
         return *slot;
     }
     g->origin = n->origin;
