@@ -608,6 +608,39 @@ static bool run_form(Bench *without, const char *text, Form form, int32_t *count
     return plans_replay(b) && run_lanes(b, 1 + (int32_t)random_below(&rng, 8), 0);
 }
 
+/* The text without the words before its bindings. */
+static const char *without_words(Bench *b, const char *text)
+{
+    static const char *const word[] = {"keep ", "recompute ", "offload "};
+    Text t;
+    text_init(&t, &b->arena);
+    while (*text != '\0') {
+        size_t indent = strspn(text, " ");
+        text_add(&t, "%.*s", (int)indent, text);
+        text += indent;
+        for (size_t i = 0; indent > 0 && i < sizeof word / sizeof *word; i++)
+            if (strncmp(text, word[i], strlen(word[i])) == 0)
+                text += strlen(word[i]);
+        size_t n = strcspn(text, "\n") + 1;
+        n -= text[n - 1] == '\0';
+        text_add(&t, "%.*s", (int)n, text);
+        text += n;
+    }
+    return t.at;
+}
+
+/* Words change no bit: the object without them, against the judge of the program as it is. */
+static bool run_plain(Bench *with, const char *text)
+{
+    Bench *b = arena_alloc(&with->arena, sizeof *b);
+    *b = *with;
+    uint64_t rng = b->seed ^ 0x3055;
+    if (!open_form(b, without_words(b, text), (BudgetAsked){.kind = BUDGET_NONE}, (Form){0}))
+        return false;
+    b->m = loaded_model(b->loaded);
+    return plans_replay(b) && run_lanes(b, 1 + (int32_t)random_below(&rng, 8), 0);
+}
+
 static bool run_forms(Bench *b, const char *text)
 {
     uint64_t rng = b->seed ^ 0x5ca9;
@@ -652,6 +685,8 @@ void check_model(const char *text, uint64_t seed, bool loud, Verdict *v)
         run_within(b, text);
     if (seed % 8 == 1 || seed % 8 == 2) /* one of each two in chunks */
         run_light(b, text);
+    if (seed % 4 == 3)
+        run_plain(b, text);
     v->panels += has_panels(b->m);
     v->chains += b->out.object.n_chains > 0;
     v->chunked += b->chunk_from > 0 && lean_scans(b->out.graph[ENTRY_GRAD]) > 0;

@@ -126,46 +126,86 @@ typedef struct Carry {
     char name[16];
 } Carry;
 
+enum { MAX_EMITS = 3 };
+
+/* What a scan gives: stacks of emitted values, then the last carries. */
+typedef struct Results {
+    int id, n_emits, n_carries;
+    Var out[MAX_EMITS];
+    Carry carry[2];
+} Results;
+
+static const char *name_of_stack(Gen *g, const Results *s, int i)
+{
+    return arena_printf(g->body.arena, i == 0 ? "s%d" : "s%d_%d", s->id, i);
+}
+
 static void begin_body(Gen *g)
 {
     g->in_scan = true;
     g->indent++;
 }
 
-/* New carries and one emitted value; then the body's variables go. */
-static Var end_body(Gen *g, Carry *c, int n_carries, int mark)
+/* A value to emit; it has the axis that it is stacked along, or 0. */
+static Var emitted(Gen *g, Var v)
+{
+    return v.rank > 0
+               ? v
+               : *gen_let(g, shaped(&v, 1, (const int64_t[]){1}), "reshape(%s, [1])", v.name);
+}
+
+/* New carries, and emitted values, among them carries as they were and as they are; then the body's
+ * variables go. */
+static void end_body(Gen *g, Results *s, int mark)
 {
     Var *last = gen_pick(g, is_float);
-    for (int i = 0; i < n_carries; i++)
-        gen_line(g, "%s = tanh(%s * 0.7 + %s)", c[i].name, c[i].name, term(g, last, c[i].first->t));
-    Var out = *gen_pick(g, is_float);
-    if (out.rank == 0) /* what is emitted has the axis that it is stacked along, or 0 */
-        out = *gen_let(g, shaped(&out, 1, (const int64_t[]){1}), "reshape(%s, [1])", out.name);
-    gen_line(g, "emit %s", out.name);
+    const char *emit = "";
+    int old = gen_chance(g, 40) ? gen_int(g, 0, s->n_carries - 1) : -1;
+    Var before = {0};
+    if (old >= 0) {
+        Var v = *s->carry[old].first;
+        v.trained = true;
+        v.lo = fmin(v.lo, -1), v.hi = fmax(v.hi, 1);
+        before = *gen_let(g, v, "%s", s->carry[old].name);
+    }
+    for (int i = 0; i < s->n_carries; i++)
+        gen_line(g, "%s = tanh(%s * 0.7 + %s)", s->carry[i].name, s->carry[i].name,
+                 term(g, last, s->carry[i].first->t));
+    for (int i = 0; i < s->n_emits; i++) {
+        bool is_old = old >= 0 && i == s->n_emits - 1;
+        s->out[i] = emitted(g, is_old ? before : *gen_pick(g, is_float));
+        emit = arena_printf(g->body.arena, "%s%s %s", emit, i > 0 ? "," : "", s->out[i].name);
+    }
+    gen_line(g, "emit%s", emit);
     g->in_scan = false;
     g->indent--;
     g->n = mark;
     gen_line(g, "}");
-    return out;
 }
 
-/* Names for what the scan gives: the stack, then the carries. */
-static void name_results(Gen *g, const char *stack, const Carry *c, int n, Var out, int64_t count,
-                         int axis)
+/* Names for what the scan gives; half of the stacks are read as they are. */
+static void name_results(Gen *g, const Results *s, int64_t count, int axis)
 {
-    Var all = out;
-    memmove(all.dim + axis + 1, all.dim + axis, sizeof(int64_t) * (size_t)(out.rank - axis));
-    all.dim[axis] = count;
-    all.rank++;
-    all.batch = out.batch && axis > 0;
-    all.trained = true;
-    if (all.rank <= 5 && elems(&all) <= gen_most(g))
-        gen_let(g, all, "%s * 0.9", stack);
-    for (int i = 0; i < n; i++) {
-        Var v = *c[i].first;
+    for (int i = 0; i < s->n_emits; i++) {
+        Var all = s->out[i];
+        memmove(all.dim + axis + 1, all.dim + axis, sizeof(int64_t) * (size_t)(all.rank - axis));
+        all.dim[axis] = count;
+        all.rank++;
+        all.batch = s->out[i].batch && axis > 0;
+        all.trained = true;
+        if (all.rank > 5 || elems(&all) > gen_most(g))
+            continue;
+        const char *stack = name_of_stack(g, s, i);
+        if (gen_chance(g, 50))
+            gen_let(g, all, "%s * 0.9", stack);
+        else
+            snprintf(gen_name(g, all)->name, sizeof all.name, "%s", stack);
+    }
+    for (int i = 0; i < s->n_carries; i++) {
+        Var v = *s->carry[i].first;
         v.lo = -1, v.hi = 1;
         v.trained = true;
-        gen_let(g, v, "%s", c[i].name);
+        gen_let(g, v, "%s", s->carry[i].name);
     }
 }
 
@@ -201,39 +241,87 @@ static void live_carries(Gen *g, const Carry *c, int n)
     }
 }
 
-static const char *names_of_carries(Gen *g, const Carry *c, int n)
+static const char *names_of_results(Gen *g, const Results *s)
 {
     Text t;
     text_init(&t, g->body.arena);
-    for (int i = 0; i < n; i++)
-        text_add(&t, ", %s", c[i].name);
+    for (int i = 0; i < s->n_emits; i++)
+        text_add(&t, "%s%s", i > 0 ? ", " : "", name_of_stack(g, s, i));
+    for (int i = 0; i < s->n_carries; i++)
+        text_add(&t, ", %s", s->carry[i].name);
     return t.at;
 }
 
-/* Steps through the slices of a value. */
+/* A scan with `recompute` has no other word in its body; there it is drawn. */
+static const char *word_of_scan(Gen *g)
+{
+    static const char *const word[] = {"", "keep ", "offload "};
+    return word[gen_chance(g, 15) ? gen_int(g, 1, 2) : 0];
+}
+
+static Results draw_results(Gen *g)
+{
+    Results s = {.id = g->named++, .n_emits = gen_chance(g, 50) ? 1 : gen_int(g, 2, MAX_EMITS)};
+    s.n_carries = draw_carries(g, s.carry);
+    return s;
+}
+
+/* May x be walked along the axis? Its batch stays whole. */
+static bool has_steps(const Var *x, int axis)
+{
+    return has_axes(x) && x->rank > axis && !(x->batch && axis == 0) && x->dim[axis] <= 9;
+}
+
+/* Another value of as many steps, or NULL: the newest one. */
+static Var *find_beside(Gen *g, const Var *x, int axis)
+{
+    for (int i = g->n; i-- > 0;)
+        if (&g->var[i] != x && has_steps(&g->var[i], axis) && g->var[i].dim[axis] == x->dim[axis])
+            return &g->var[i];
+    return NULL;
+}
+
+static void name_slice(Gen *g, const Var *of, int axis, const char *name)
+{
+    Var slice = *of;
+    memmove(slice.dim + axis, slice.dim + axis + 1,
+            sizeof(int64_t) * (size_t)(of->rank - axis - 1));
+    slice.rank--;
+    snprintf(gen_name(g, slice)->name, sizeof slice.name, "%s", name);
+}
+
+/* Steps through the slices of a value, or of two. */
 bool make_scan(Gen *g)
 {
-    Var *x = gen_pick(g, has_axes);
-    if (x == NULL || g->in_scan || g->n > MAX_VARS - 60)
+    Var *first = gen_pick(g, has_axes);
+    if (first == NULL || g->in_scan || g->n > MAX_VARS - 60)
         return false;
-    int axis = gen_chance(g, 60) && x->rank > 1 ? 1 : 0;
-    if ((x->batch && axis == 0) || x->dim[axis] > 9)
+    int axis = gen_chance(g, 60) && first->rank > 1 ? 1 : 0;
+    if (!has_steps(first, axis))
         return false;
-    Var slice = *x;
-    memmove(slice.dim + axis, slice.dim + axis + 1, sizeof(int64_t) * (size_t)(x->rank - axis - 1));
-    slice.rank--;
-    Carry c[2];
-    int id = g->named++, n = draw_carries(g, c), mark = g->n;
-    int64_t count = x->dim[axis];
-    gen_line(g, "s%d%s = scan g%d in %s, axis = %d%s {", id, names_of_carries(g, c, n), id, x->name,
-             axis, heads_of_carries(g, c, n));
+    Var x = *first, *found = gen_chance(g, 60) ? find_beside(g, &x, axis) : NULL, y = {0};
+    if (found != NULL)
+        y = *found;
+    Results s = draw_results(g);
+    int mark = g->n;
+    int64_t count = x.dim[axis];
+    const char *item = arena_printf(g->body.arena, "g%d", s.id);
+    const char *item_y = arena_printf(g->body.arena, "g%d_1", s.id);
+    const char *heads = heads_of_carries(g, s.carry, s.n_carries);
+    if (found != NULL)
+        gen_line(g, "%s%s = scan %s, %s in (%s, %s), axis = %d%s {", word_of_scan(g),
+                 names_of_results(g, &s), item, item_y, x.name, y.name, axis, heads);
+    else
+        gen_line(g, "%s%s = scan %s in %s, axis = %d%s {", word_of_scan(g), names_of_results(g, &s),
+                 item, x.name, axis, heads);
     begin_body(g);
-    live_carries(g, c, n);
-    Var *live = gen_name(g, slice);
-    snprintf(live->name, sizeof live->name, "g%d", id);
+    live_carries(g, s.carry, s.n_carries);
+    name_slice(g, &x, axis, item);
+    if (found != NULL)
+        name_slice(g, &y, axis, item_y);
     inner_statements(g, gen_int(g, 2, 5));
-    Var out = end_body(g, c, n, mark);
-    name_results(g, arena_printf(g->body.arena, "s%d", id), c, n, out, count, axis);
+    end_body(g, &s, mark);
+    name_results(g, &s, count, axis);
     return true;
 }
 
@@ -243,18 +331,17 @@ bool make_counted_scan(Gen *g)
     static const int counts[] = {1, 2, 3, 4, 5, 6, 8, 9, 12};
     if (g->in_scan || g->n > MAX_VARS - 60)
         return false;
-    Carry c[2];
-    int id = g->named++, n = draw_carries(g, c), mark = g->n;
-    int count = counts[gen_int(g, 0, 8)];
-    gen_line(g, "s%d%s = scan i%d in 0..%d%s {", id, names_of_carries(g, c, n), id, count,
-             heads_of_carries(g, c, n));
+    Results s = draw_results(g);
+    int mark = g->n, count = counts[gen_int(g, 0, 8)];
+    gen_line(g, "%s%s = scan i%d in 0..%d%s {", word_of_scan(g), names_of_results(g, &s), s.id,
+             count, heads_of_carries(g, s.carry, s.n_carries));
     begin_body(g);
-    live_carries(g, c, n);
+    live_carries(g, s.carry, s.n_carries);
     Var i = {.t = F32, .hi = (double)count / 4};
-    gen_let(g, i, "cast(i%d, f32) / 4", id);
+    gen_let(g, i, "cast(i%d, f32) / 4", s.id);
     inner_statements(g, gen_int(g, 2, 5));
-    Var out = end_body(g, c, n, mark);
-    name_results(g, arena_printf(g->body.arena, "s%d", id), c, n, out, count, 0);
+    end_body(g, &s, mark);
+    name_results(g, &s, count, 0);
     return true;
 }
 

@@ -350,8 +350,9 @@ def cut_outside(text, by):
 def scan(head, body, env):
     names, rest = head.split(" = scan ", 1)
     names = [n.strip() for n in names.split(",")]
-    source, *options = cut_outside(rest.rstrip("{ "), ",")
-    item, what = source.split(" in ", 1)
+    item, what = rest.rstrip("{ ").split(" in ", 1)
+    item = [i.strip() for i in item.split(",")]
+    what, *options = cut_outside(what, ",")
     carry, axis = {}, 0
     for option in options:
         name, value = option.split(" = ", 1)
@@ -361,14 +362,18 @@ def scan(head, body, env):
             carry[name.strip()] = evaluate(value, env)
     counted = re.match(r"(\d+)\.\.(\d+)", what)
     over = None if counted else evaluate(what, env)
-    items = range(int(counted[1]), int(counted[2])) if counted else range(over.shape[axis])
+    over = [over] if len(item) == 1 else over
+    items = range(int(counted[1]), int(counted[2])) if counted else range(over[0].shape[axis])
     emitted = []
     for k in items:
         inner = dict(env, **carry)
-        inner[item.strip()] = k if counted else jnp.take(over, k, axis=axis)
-        emitted.append(run(body, inner)["emit"])
+        for i, name in enumerate(item):
+            inner[name] = k if counted else jnp.take(over[i], k, axis=axis)
+        values = run(body, inner)["emit"]
+        emitted.append(values if isinstance(values, tuple) else (values,))
         carry = {name: inner[name] for name in carry}
-    env.update(dict(zip(names, [jnp.stack(emitted, axis), *carry.values()])))
+    stacks = [jnp.stack(s, axis) for s in zip(*emitted)]
+    env.update(dict(zip(names, [*stacks, *carry.values()])))
 
 
 def assign(line, env):
