@@ -221,7 +221,7 @@ static double most_work(const char *text, Arena *a)
             for (int32_t i = 0; i < n; i++)
                 if (step[i] != NULL && step[i]->kind == CALL_KERNEL)
                     flops += kernel_cost(p->kernel.at[step[i]->kernel]).flops;
-            flops /= (double)SIDE * SIDE;
+            flops /= (double)SIDE * (double)SIDE;
             most = flops > most ? flops : most;
         }
     } else {
@@ -239,7 +239,7 @@ int work(uint64_t seed, int count)
         Arena a = {0};
         const char *text = work_model(seed + (uint64_t)i, &a);
         double most = most_work(text, &a);
-        if (most < 1 || most > MOST) {
+        if (most < 1 || most > (double)MOST) {
             printf("FAILED: seed %llu: %.0f operations for each element\n%s",
                    (unsigned long long)(seed + (uint64_t)i), most, text);
             failed++;
