@@ -139,7 +139,7 @@ typedef struct Optimizer {
     int lr; /* which is the learning rate, or -1 */
 } Optimizer;
 
-/* A rate rounded to f32 would be all that is inexact where every parameter is of f64. */
+/* An f64 where every parameter is: a rate that is rounded to f32 would be all that is inexact. */
 static DType rate_type(const Model *m)
 {
     bool some = false;
@@ -155,8 +155,7 @@ static DType rate_type(const Model *m)
 /* The slot `lr`: the caller may set a rate; as long as it is NaN the schedule holds. */
 static Ref learning_rate(Build *b, const Value *schedule, Span span)
 {
-    Type t =
-        type_scalar(b->m->lr < 0 ? rate_type(b->m) : b->m->pinned.slot.at[b->m->lr].type.dtype);
+    Type t = type_scalar(rate_type(b->m));
     if (b->m->lr < 0) {
         int n = b->m->pinned.slot.n;
         int32_t slot = model_slot(b->m, "lr", SLOT_SCALAR, &t, NULL);

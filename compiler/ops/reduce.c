@@ -151,11 +151,12 @@ static Ref others(Graph *g, Ref x, int axis)
  * times those of the other blocks. */
 static Ref prod_others(Graph *g, Ref x, int axis)
 {
-    enum { SQUARE_MOST = 32 }; /* n: the square is less than what blocks cost besides */
+    enum { SQUARE_MOST = 32 }; /* n * n is less than what blocks cost besides */
     int64_t n = dim(g, x, axis), size = 1;
     while (size * size < n)
         size++;
-    if (n <= SQUARE_MOST || rank(g, x) + 2 > MAX_RANK)
+    bool fits = rank(g, x) + 2 <= MAX_RANK; /* blocks, and the others of each element */
+    if (n <= SQUARE_MOST || !fits)
         return g_reduce(g, OP_prod, others(g, x, axis), axis + 1, false);
     int64_t blocks = (n + size - 1) / size;
     Ref in_blocks = g_pad(g, x, axis, 0, blocks * size - n, 1);

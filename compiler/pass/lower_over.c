@@ -212,7 +212,7 @@ static bool may_lie_over(const Site *s, Ref memory, int64_t to, int64_t moved)
     return true;
 }
 
-/* Something may lie over r, or r over something: row by row, as both are now. */
+/* Something may lie over r, or r over something, as rows of both are now: neither may move. */
 static bool is_over(const Level *l, Ref r)
 {
     for (int i = 0; i < l->over.n; i++)
@@ -227,7 +227,7 @@ static bool can_grow(const Level *l, Ref r, int64_t rows, int64_t shift)
     const Graph *g = l->g;
     bool pick = op_of(g, r) == OP_pick;
     int at = l->c->group_of[r];
-    if (at < 0 || rank(g, r) == 0 || dim(g, r, 0) != rows || l->result_of[r] != 0 || is_over(l, r))
+    if (at < 0 || rank(g, r) == 0 || dim(g, r, 0) != rows || l->result_of[r] != 0)
         return false;
     if (shift < 0 || shift > type_elems(type_of(g, r)) / rows) /* a part of rows that are far on */
         return false;
@@ -240,7 +240,7 @@ static bool can_grow(const Level *l, Ref r, int64_t rows, int64_t shift)
     for (int i = 0; i < gr->out.n; i++)
         if (gr->out.at[i].ref == r && gr->out.at[i].slot >= 0)
             return false;
-    return true;
+    return !is_over(l, r);
 }
 
 static void grow(Level *l, Ref r, int64_t shift)

@@ -61,15 +61,16 @@ static Memory asked_of(const Graph *g, const Node *n)
 {
     if (optab[n->op]->kind == OP_SOURCE || n->op == OP_pick || n->origin == NULL)
         return MEMORY_PLANNED;
-    bool primal = g->n_primal == 0;
-    return primal && word_of(n->origin) != MEMORY_PLANNED ? MEMORY_PLANNED : n->origin->memory;
+    bool only_word = graph_is_primal(g) && word_of(n->origin) != MEMORY_PLANNED;
+    return only_word ? MEMORY_PLANNED : n->origin->memory;
 }
 
 /* r, which equals n, takes the word of n: that it is kept, before that it is computed again. */
 static void take_word(Graph *g, Ref r, const Node *n)
 {
     Memory is = word_of(node(g, r)->origin), word = word_of(n->origin);
-    if (word != MEMORY_PLANNED && word != is && !origin_is_kept(node(g, r)->origin))
+    bool more = word != MEMORY_PLANNED && word != is && !origin_is_kept(node(g, r)->origin);
+    if (more && optab[n->op]->kind != OP_SOURCE)
         g->node.at[r].origin = n->origin;
 }
 

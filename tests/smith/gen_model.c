@@ -252,7 +252,7 @@ static const char *names_of_results(Gen *g, const Results *s)
     return t.at;
 }
 
-/* A scan with `recompute` has no other word in its body; there it is drawn. */
+/* But for `recompute`: no word may be in the body then, where others are drawn. */
 static const char *word_of_scan(Gen *g)
 {
     static const char *const word[] = {"", "keep ", "offload "};
@@ -272,11 +272,11 @@ static bool has_steps(const Var *x, int axis)
     return has_axes(x) && x->rank > axis && !(x->batch && axis == 0) && x->dim[axis] <= 9;
 }
 
-/* Another value of as many steps, or NULL: the newest one. */
-static Var *find_beside(Gen *g, const Var *x, int axis)
+/* The newest value of so many steps, or NULL. */
+static Var *find_beside(Gen *g, int64_t steps, int axis)
 {
     for (int i = g->n; i-- > 0;)
-        if (&g->var[i] != x && has_steps(&g->var[i], axis) && g->var[i].dim[axis] == x->dim[axis])
+        if (has_steps(&g->var[i], axis) && g->var[i].dim[axis] == steps)
             return &g->var[i];
     return NULL;
 }
@@ -299,7 +299,7 @@ bool make_scan(Gen *g)
     int axis = gen_chance(g, 60) && first->rank > 1 ? 1 : 0;
     if (!has_steps(first, axis))
         return false;
-    Var x = *first, *found = gen_chance(g, 60) ? find_beside(g, &x, axis) : NULL, y = {0};
+    Var x = *first, *found = gen_chance(g, 60) ? find_beside(g, x.dim[axis], axis) : NULL, y = {0};
     if (found != NULL)
         y = *found;
     Results s = draw_results(g);
