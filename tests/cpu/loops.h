@@ -345,6 +345,23 @@ static inline Kernel *crossed(Arena *arena, int64_t m, int64_t n, int limited)
     return k;
 }
 
+/* y = x transposed, with `pad` columns on both sides: lanes of a tile of which some are outside.
+ * Padding along the tile's rows (`across`), or that is not 0, is no tile. */
+static inline Kernel *padded_transpose(Arena *arena, int64_t m, int64_t n, int64_t pad, bool across,
+                                       double value)
+{
+    Kernel *k = kernel_new(arena, K_LOOP, "padded_transpose");
+    int64_t tall = across ? m + 2 * pad : m, wide = across ? n : n + 2 * pad;
+    int out = k_buf(k, F32, tall * wide, K_OUT), x = k_buf(k, F32, m * n, K_IN);
+    Val i = k_par(k, tall), j = k_par(k, wide);
+    KBound b = {k_aff_offset(k_aff_val(across ? i : j, 1), -pad), 0, across ? m : n};
+    KAff at = k_aff_offset(at2(i, 1, j, m), -(across ? pad : pad * m));
+    k_store(k, out, at2(i, wide, j, 1), k_load_bounded(k, x, at, &b, 1, value));
+    k_end(k, i);
+    k_finish(k);
+    return k;
+}
+
 /* Tiles with rows and lanes that are all there, or not; places that are apart by a power of 2. */
 static inline void add_crossed(Arena *arena, Kernels *s)
 {
@@ -353,6 +370,9 @@ static inline void add_crossed(Arena *arena, Kernels *s)
         for (int j = 0; j < 10; j++) {
             add_kernel(arena, s, transpose(arena, (i + j) % 2 != 0 ? F32 : I32, size[i], size[j]));
             add_kernel(arena, s, crossed(arena, size[i], size[j], (i + j) % 3));
+            add_kernel(arena, s,
+                       padded_transpose(arena, size[i], size[j], 1 + j, i % 4 == 3,
+                                        j % 4 == 3 ? -0.0 : 0));
         }
     add_kernel(arena, s, crossed(arena, 48, 1024, 0));
     add_kernel(arena, s, crossed(arena, 1024, 40, 1));

@@ -91,6 +91,9 @@ Lv gen_affine_lanes(Gen *g, const KAff *x, DType t);
 void gen_mark_scratch(Ir *ir, Lv inst);
 void gen_mark_operand(Ir *ir, Lv inst);
 Lv gen_load(Gen *g, int32_t access);
+/* Where lane l of an access that moves evenly along the lanes lies, or zeros where its bounds leave
+ * it out; a dead lane is where the last live one is. */
+Lv gen_line_of_lane(Gen *g, int32_t access, int l);
 void gen_store(Gen *g, int32_t access, Lv x, bool vary);
 /* Where v is false, stores that to element 0 of the buffer: KContract.all. */
 void gen_all(Gen *g, int32_t buf, Val v);

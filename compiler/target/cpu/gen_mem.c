@@ -395,6 +395,25 @@ static Lv load_each(Gen *g, const KAccess *a, DType t, Inside in)
     return choose(g, a, t, in.all, x, true);
 }
 
+Lv gen_line_of_lane(Gen *g, int32_t access, int l)
+{
+    Ir *ir = g->ir;
+    const KAccess *a = &g->k->access.at[access];
+    Lv lane = ir_int(ir, l), ok = NULL;
+    if (g->live != NULL)
+        lane = ir_min(ir, lane, LLVMBuildSub(ir->b, g->live, ir_int(ir, 1), ""));
+    for (int i = 0; i < a->n_bounds; i++) {
+        const KBound *b = &a->bound[i];
+        bool fits32;
+        if (always_inside(g, b, &fits32))
+            continue;
+        Lv e = ir_add(ir, gen_affine(g, &b->e), ir_mul(ir, lane, gen_stride(g, &b->e)));
+        ok = both(g, ok, in_range(g, e, b->lo, b->hi));
+    }
+    Lv at = ir_add(ir, gen_affine(g, &a->at), ir_mul(ir, lane, gen_stride(g, &a->at)));
+    return safe_address(g, a, ok, at);
+}
+
 /* A row of a tile: dead lanes are there, too. */
 static Lv load_tile(Gen *g, DType t, Lv at)
 {

@@ -82,14 +82,12 @@ static void stage_tile(Emit *e, int32_t access, Lv to)
     const KAccess *a = &g->k->access.at[access];
     int n = g->width, bytes = dtype_bytes(g->k->buf.at[a->buf].dtype);
     Lt type = gen_mem_type(g, g->k->buf.at[a->buf].dtype, n);
-    Lv from = ir_at_byte(ir, g->buf[a->buf], ir_mul(ir, gen_affine(g, &a->at), bytes)), x[64];
+    Lv from[64], x[64];
+    for (int l = 0; l < n; l++)
+        from[l] = gen_line_of_lane(g, access, l);
     for (int r = 0; r < e->t->rows; r += n) {
         for (int l = 0; l < n; l++) {
-            Lv lane = ir_int(ir, l); /* a dead lane reads what the last one does */
-            if (g->live != NULL)
-                lane = ir_min(ir, lane, LLVMBuildSub(ir->b, g->live, ir_int(ir, 1), ""));
-            Lv at = ir_at_byte(ir, from, ir_mul(ir, lane, gen_stride(g, &a->at) * bytes));
-            x[l] = ir_load(ir, type, ir_off(ir, at, r * bytes), bytes);
+            x[l] = ir_load(ir, type, ir_off(ir, from[l], r * bytes), bytes);
             gen_mark_operand(ir, x[l]);
         }
         ir_transpose(ir, x, n);

@@ -1,5 +1,6 @@
 /* From instructions to a tree: dependences, hoisting, the grid. */
 #include <assert.h>
+#include <math.h>
 #include "tree.h"
 
 static bool is_loop(KOp op)
@@ -255,18 +256,27 @@ static bool is_link(const Tree *t, Val v)
     return false;
 }
 
+static bool is_of_links(const Tree *t, const KAff *x)
+{
+    for (int i = 0; i < x->n; i++)
+        if (!is_link(t, x->t[i].v))
+            return false;
+    return true;
+}
+
 bool tree_is_tile(const Tree *t, const KInst *load, Val lane, Val across)
 {
     if (load->op != KI_LOAD)
         return false;
     const KAccess *a = &t->k->access.at[load->aux];
     const KBuf *b = &t->k->buf.at[a->buf];
-    if (b->mode != K_IN || dtype_bytes(b->dtype) != 4 || a->n_bounds > 0)
+    bool zeros = a->otherwise == 0 && !signbit(a->otherwise);
+    if (b->mode != K_IN || dtype_bytes(b->dtype) != 4 || (a->n_bounds > 0 && !zeros))
         return false;
-    for (int i = 0; i < a->at.n; i++)
-        if (!is_link(t, a->at.t[i].v))
+    for (int i = 0; i < a->n_bounds; i++)
+        if (!is_of_links(t, &a->bound[i].e) || tree_coef(&a->bound[i].e, across) != 0)
             return false;
-    return tree_coef(&a->at, across) == 1 && tree_coef(&a->at, lane) > 1;
+    return is_of_links(t, &a->at) && tree_coef(&a->at, across) == 1 && tree_coef(&a->at, lane) > 1;
 }
 
 /* Accesses that are apart along the lanes and, along link i, side by side. */

@@ -52,7 +52,8 @@ static inline const Node *tree_chain_vector(const Tree *t)
 int64_t tree_units_of(const Tree *t, int link);
 int64_t tree_coef(const KAff *x, Val v);
 /* Elements of a load that are apart along the lanes of `lane` and side by side along the other link
- * of the chain: `rows` of both can be transposed in registers. */
+ * of the chain, with bounds that are the same there: `rows` of both can be transposed in
+ * registers. */
 bool tree_is_tile(const Tree *t, const KInst *load, Val lane, Val across);
 /* Whether v is computed again for each iteration of the loop `of`. */
 bool tree_depends(const Tree *t, Val v, Val of);
