@@ -190,8 +190,23 @@ static Ref masked_for_sum(Build *b, Ref x, int axis)
     return rows_varies(b, x, axis) ? rows_mask(b, x, axis, (Missing){0, 0}) : x;
 }
 
+/* Constants with a shape, as of the other factor's type; others as they are. */
+static const Value *as_factor(Build *b, const Value *v, Span span, const Value *other)
+{
+    if (v->kind != VALUE_FILL && !value_is_items(v))
+        return v;
+    DType t = other->kind == VALUE_TENSOR ? type_of(other->graph, other->ref)->dtype : F32;
+    Ref x = want_tensor(b, v, span, t);
+    return x == NONE ? &value_poison : value_tensor(&b->arena, b->g, x);
+}
+
 static const Value *matmul(Build *b, const Value *l, const Value *r, const Spans *s)
 {
+    const Value *left = l;
+    l = as_factor(b, l, s->left, r);
+    r = as_factor(b, r, s->right, left);
+    if (l->kind == VALUE_POISON || r->kind == VALUE_POISON)
+        return &value_poison;
     if (l->kind != VALUE_TENSOR || r->kind != VALUE_TENSOR)
         return fold_refused(b, OPERATOR_MATMUL, l, r, s);
     Type tx = *type_of(l->graph, l->ref), ty = *type_of(r->graph, r->ref);

@@ -69,6 +69,11 @@ bool want_dtype(Build *b, const Value *v, Span span, DType *out)
         *out = type_of(v->graph, v->ref)->dtype;
         return true;
     }
+    if (v->kind == VALUE_FILL) {
+        Diag *d = complain(b, E0209, span, "a constant has no type until it meets a tensor");
+        diag_help(b->cx, d, "with its type it is made as `zeros([2, 3], f32)`");
+        return false;
+    }
     if (v->kind != VALUE_DTYPE)
         return wrong_kind(b, v, span, "this", "a type such as f32");
     *out = v->dtype;
