@@ -385,6 +385,7 @@ bool compile_program(Ctx *cx, const Options *o, Output *out)
     for (int e = 0; e < N_ENTRIES; e++)
         if (l[e] != NULL)
             lower_calls(l[e]); /* steps -> calls                   */
+    share_kernels(p, caps);
     lower_finish(p);
     const char *wrong = program_verify(p, &cx->scratch);
     if (wrong != NULL)

@@ -238,7 +238,8 @@ static bool concat_shape(Shape *s)
     return true;
 }
 
-/* Operand i if the index is below its end, else the next ones. */
+/* Operand i if the index is below its end, else the next ones; but for operands in which it never
+ * is. */
 static Val concat_elem(Elem *e, Ref n, const KAff *idx)
 {
     const Graph *g = elem_graph(e);
@@ -246,13 +247,19 @@ static Val concat_elem(Elem *e, Ref n, const KAff *idx)
     int axis = (int)attr(g, n, 0)->i, n_args = node(g, n)->n_args;
     KAff at[MAX_RANK];
     copy_index(at, idx, rank(g, n));
-    int64_t end = dim(g, n, axis);
+    int64_t end = dim(g, n, axis), first, last;
+    if (!k_aff_range(k, &idx[axis], &first, &last)) {
+        first = 0;
+        last = end - 1;
+    }
     Val value = 0;
     for (int i = n_args - 1; i >= 0; i--) {
         Ref x = arg(g, n, i);
         int64_t from = end - dim(g, x, axis);
-        if (from == end)
-            continue; /* it has no elements */
+        if (from == end || first >= end || last < from) {
+            end = from;
+            continue;
+        }
         at[axis] = k_aff_offset(idx[axis], -from);
         Val mine = elem_at_bounded(e, x, at, 0);
         if (mine == 0)

@@ -27,6 +27,10 @@ Plan *lower_plan_of(const Lowered *l);
  * fails: never, but for a compiler bug, which is reported as E0990 (under cx->verify). */
 void lower_calls(Lowered *l);
 
+/* Once all calls are made: many kernels that differ in where they begin become one, and their calls
+ * begin there (share_kernels.c). */
+void share_kernels(Program *p, const Caps *caps);
+
 /* Totals over the entries. */
 void lower_finish(Program *p);
 
