@@ -4,10 +4,9 @@
 
 #include "lower.h"
 
-enum {
-    OFTEN = 8
-}; /* kernels that become one: fewer are not worth that slices are no whole buffers
-      any more to what looks at those, such as slabs of two kernels in turn */
+/* Fewer kernels are not worth that slices are no whole buffers any more to what looks at those,
+ * such as slabs of two kernels in turn. */
+enum { OFTEN = 8 };
 
 /* A kernel whose accesses of what it takes begin at the first element that it touches. */
 typedef struct Form {
