@@ -22,8 +22,9 @@
 
 /* Chunks of fewer rows along the last axis are dear: each packs what all rows share. */
 enum { GOOD_ROWS = 64, FEW_ROWS = 16, MANY_ROWS = 256 };
-/* Of 257, 514 or 577 rows of scores no good number is a part: matrices go one by one. */
-enum { WHOLE_ROWS = 1024 };
+/* Of 257, 514 or 577 rows of scores no good number is a part: the last chunk is filled up, or, of
+ * fewer rows, matrices go one by one. */
+enum { WHOLE_ROWS = 128 };
 enum { WIDER = 6, WIDER_SCORES = 3, FREE_DEPTH = 32, SLICE_FROM = 64 };
 enum { LOGITS_PART = 9, FEW_CHUNKS = 4 };
 /* Elements of scores of several heads that a chunk may have: with what is made of them, a part of
@@ -260,17 +261,26 @@ static bool grow(Search *s, Region *v, int axis)
 
 /* ---- what to chunk, and how -------------------------------------------------------- */
 
-/* Of n rows so many that a chunk of the seed has at most `most` elements, or one. */
-static int64_t rows_of(int64_t n, int64_t all, int64_t most)
+/* Of n rows at most so many, and about as many in the last chunk as in others. */
+static int64_t even_rows(int64_t n, int64_t most)
 {
-    int64_t rows = 1, each = all / n;
+    int64_t chunks = (n + most - 1) / most;
+    return (n + chunks - 1) / chunks;
+}
+
+/* Of n rows so many that a chunk of the seed has at most `most` elements, or one. Where no divisor
+ * is half of what may be, the last chunk may be filled up if that is little. */
+static int64_t rows_of(int64_t n, int64_t all, int64_t most, bool fill)
+{
+    int64_t rows = 1, each = all / n, may = most / each;
     for (int64_t d = 1; d <= n / d; d++) {
         const int64_t pair[] = {d, n / d};
         for (int i = 0; i < 2 && n % d == 0; i++)
             if (pair[i] > rows && pair[i] * each <= most)
                 rows = pair[i];
     }
-    return rows;
+    bool few = fill && may >= FEW_ROWS && may < n && rows < may / 2;
+    return few ? even_rows(n, may) : rows;
 }
 
 /* Rows of the seed are much larger than the rows that they are made of. */
@@ -307,12 +317,14 @@ static int64_t matrix_elems(const Graph *g, Ref seed, const int axis[], int n)
     return size;
 }
 
-/* Of n rows as many as run best, of those that divide n; 0: none do. */
+/* Of n rows as many as run best, of those that divide n, or fill it up; 0: none do. */
 static int64_t best_rows(int64_t n)
 {
     int64_t best = 0;
     for (int64_t rows = FEW_ROWS; rows <= GOOD_ROWS; rows++)
         best = n % rows == 0 ? rows : best;
+    if (best == 0 && n > WHOLE_ROWS)
+        return even_rows(n, GOOD_ROWS);
     for (int64_t rows = GOOD_ROWS + 1; best == 0 && rows <= WHOLE_ROWS; rows++)
         best = n % rows == 0 ? rows : best;
     return best;
@@ -376,7 +388,8 @@ static bool choose(Search *s, Region *v, const int axis[], int n, const Chunks *
     int best = is->levels > 1 ? axis[0] : axis[n - 1];
     bool fits = false, by_rows = is->by_rows && v->scores;
     for (int i = n - 1; i >= 0 && !(fits && by_rows); i--) {
-        int64_t extent = dim(s->g, v->seed, axis[i]), rows = rows_of(extent, all, v->most);
+        int64_t extent = dim(s->g, v->seed, axis[i]);
+        int64_t rows = rows_of(extent, all, v->most, is->slices == 0 && i == n - 1);
         int64_t good = i < n - 1 || is->slices > 0 ? 1 : GOOD_ROWS;
         fits = rows >= good && rows * (all / extent) <= v->most;
         if (fits)
@@ -384,7 +397,7 @@ static bool choose(Search *s, Region *v, const int axis[], int n, const Chunks *
     }
     if (!grow(s, v, best))
         return false;
-    v->rows = rows_of(v->extent, all, v->most);
+    v->rows = rows_of(v->extent, all, v->most, is->slices == 0 && best == axis[n - 1]);
     if (best == axis[n - 1] && !v->scores && v->rows < is->fewest)
         return false;
     return v->rows < v->extent && (is->slices == 0 || keeps_bits(s, v));

@@ -17,8 +17,8 @@ typedef struct Chunks {
                           * rows as run best; 0: as others */
     int64_t
         slices; /* ... or, not 0: regions of any size, in so many slices, where no bit changes */
-    int64_t fewest; /* rows of a chunk of logits, or those are left whole: a prime number of rows
-                     * has no divisor, and weights pass through the caches once a chunk */
+    int64_t fewest; /* rows of a chunk of logits, or those are left whole: weights pass through the
+                     * caches once a chunk */
     int64_t wide;   /* ... or, not 0: regions by their own size, into chunks of so many elements */
     int levels;     /* how deep scans may be nested */
     int wider;      /* of a body: the region's; else 0 */
@@ -32,7 +32,7 @@ typedef struct Region {
     int wider;     /* values are wide that have more elements than 1 / wider of the seed's */
     int32_t *axis; /* by node: which of its axes are the rows; MIXED: it is not in the region */
     bool *free;    /* by node: made of constants alone, by one element at a time */
-    int64_t extent, rows; /* all rows, and those of a chunk; rows divides extent */
+    int64_t extent, rows; /* all rows, and those of a chunk; the last one may have fewer */
     int64_t most;         /* elements of a value in the body; above that it is chunked in turn */
     Ref first, last;      /* nodes of it */
     bool scores;          /* two products: scores, and what they weigh */

@@ -61,7 +61,40 @@ static void find_wanted(Chunker *c)
     }
 }
 
-/* x[.., n, ..] -> x[n / rows, .., rows, ..] */
+static int64_t count_chunks(const Region *v)
+{
+    return (v->extent + v->rows - 1) / v->rows;
+}
+
+/* The last row again and again behind x, up to whole chunks: what is made of a row once more is as
+ * finite as it was, whatever it is, and nobody reads it. */
+static Ref fill_up(const Chunker *c, Ref x, int axis)
+{
+    Graph *g = c->to;
+    Type t = *type_of(g, x);
+    int64_t more = count_chunks(c->v) * c->v->rows - t.dim[axis];
+    if (more == 0)
+        return x;
+    Ref last = g_slice(g, x, axis, t.dim[axis] - 1, 1, 1);
+    t.dim[axis] = more;
+    Ref part[] = {x, g_broadcast(g, last, t.rank, t.dim)};
+    return g_concat(g, part, 2, axis);
+}
+
+/* Numbers of rows; behind the last one, that one's. */
+static Ref number_rows(const Chunker *c, DType t)
+{
+    Graph *g = c->to;
+    int64_t n = count_chunks(c->v) * c->v->rows;
+    Ref all = g_iota(g, type_make(t, 1, &n), 0);
+    if (n == c->v->extent)
+        return all;
+    Ref last = g_const_int(g, t, c->v->extent - 1);
+    last = g_broadcast(g, last, 1, &n);
+    return g_binary(g, OP_min, all, last);
+}
+
+/* x[.., n, ..] -> x[n / rows, .., rows, ..], for a whole number of chunks. */
 static Ref cut(const Chunker *c, Ref x, int axis)
 {
     Graph *g = c->to;
@@ -79,14 +112,16 @@ static Ref cut(const Chunker *c, Ref x, int axis)
     return g_move_axes(g, x, perm);
 }
 
-/* And back. */
-static Ref put_together(Graph *g, Ref x, int axis)
+/* And back, without what fill_up() has added. */
+static Ref put_together(const Chunker *c, Ref x, int axis)
 {
+    Graph *g = c->to;
     int perm[MAX_RANK + 1];
     for (int a = 0; a < rank(g, x); a++)
         perm[a] = a < axis ? a + 1 : a == axis ? 0 : a;
     x = g_move_axes(g, x, perm);
-    return g_merge_axes(g, x, axis);
+    x = g_merge_axes(g, x, axis);
+    return dim(g, x, axis) == c->v->extent ? x : g_slice(g, x, axis, 0, c->v->extent, 1);
 }
 
 static bool is_index(const Chunker *c, Ref r)
@@ -104,11 +139,11 @@ static void give(Chunker *c, Ref r, int axis)
         return;
     }
     if (is_index(c, r)) {
-        Type t = type_make(type_of(c->g, r)->dtype, 1, &c->v->extent);
-        Ref all = g_iota(c->to, t, 0);
+        Ref all = number_rows(c, type_of(c->g, r)->dtype);
         x.outer = cut(c, all, 0);
     } else {
-        x.outer = cut(c, c->map[r], axis);
+        Ref all = fill_up(c, c->map[r], axis);
+        x.outer = cut(c, all, axis);
     }
     vec_push(c->a, &c->sequence, x);
 }
@@ -209,14 +244,14 @@ static void build_scan(Chunker *c)
         args[i] = c->sequence.at[i].outer;
     for (int i = 0; i < c->same.n; i++)
         args[c->sequence.n + i] = c->same.at[i].outer;
-    Scan is = {.sequences = c->sequence.n, .count = c->v->extent / c->v->rows, .lean = true};
+    Scan is = {.sequences = c->sequence.n, .count = count_chunks(c->v), .lean = true};
     c->to->origin = node(c->g, c->v->seed)->origin;
     Ref scan = g_scan(c->to, c->body, args, c->sequence.n + c->same.n, is);
     for (int i = 0; i < c->result.n; i++) {
         Ref r = c->result.at[i];
         c->to->origin = node(c->g, r)->origin;
         Ref all = g_pick(c->to, scan, i);
-        c->map[r] = put_together(c->to, all, c->v->axis[r]);
+        c->map[r] = put_together(c, all, c->v->axis[r]);
     }
 }
 

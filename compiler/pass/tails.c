@@ -199,10 +199,13 @@ static void find_tail(Search *s, Ref r)
 
 /* ---- rows --------------------------------------------------------------------------------- */
 
-/* The scan's operand is all of 0, 1, 2, ..: a step's slice is numbers of rows. */
+/* The scan's operand is all of 0, 1, 2, .., or up to some number that is there again then: a step's
+ * slice is numbers of rows, of which none is above the last one. */
 static bool numbers_rows(const Graph *g, Ref x)
 {
-    while (op_of(g, x) == OP_reshape)
+    double most;
+    while (op_of(g, x) == OP_reshape ||
+           (op_of(g, x) == OP_min && const_value(g, arg(g, x, 1), &most)))
         x = arg(g, x, 0);
     return op_of(g, x) == OP_iota && rank(g, x) == 1;
 }

@@ -51,6 +51,13 @@ model heads "$plain" 'tail = nn.linear(h, vocab) as tail' \
 model ranked 'q = nn.heads_of(h, heads)' 's = cumsum(relu(q @ transpose(q)), axis = -1)' \
     'h = h + reshape(transpose(s @ q, [0, 2, 1, 3]), [batch, t, width]) * 0.01' "$plain" "$loss"
 
+model shared 'q = nn.heads_of(h, heads)' 's = relu(q @ transpose(q))' 's = s / sum(s, axis = -1, keep = true)' \
+    'h = h + reshape(transpose(s @ q, [0, 2, 1, 3]), [batch, t, width])' "$plain" "$loss"
+model placed 'q = nn.heads_of(h, heads)' 'param near : f32[2 * t - 1] = normal(std = 0.3)' \
+    'far = iota([t, t], 0) - iota([t, t], 1)' 's = q @ transpose(q) + near[far + (t - 1)]' \
+    's = softmax(where(far > -3, s, -inf))' \
+    'h = h + reshape(transpose(s @ q, [0, 2, 1, 3]), [batch, t, width])' "$plain" "$loss"
+
 # step FILE OPTION...: what is printed of a step, and its gradients as numbers, one a line.
 step() {
     name=$1
@@ -61,13 +68,17 @@ step() {
     tensors "$scratch/g" | od -An -v -tf4 -w4
 }
 
-# near FILE OPTION...: gradients are within 2e-6 of the global norm of those of whole values.
+# near FILE OPTION...: gradients are within 2e-6 of the global norm of those of whole values, both of
+# a model of these $sizes.
+sizes=
 near() {
     name=$1
     shift
-    step "$name" --chunk 0 >"$scratch/whole"
+    # shellcheck disable=SC2086 # several options
+    step "$name" $sizes --chunk 0 >"$scratch/whole"
     grep '^loss' "$scratch/out" >"$scratch/loss"
-    step "$name" "$@" >"$scratch/rows"
+    # shellcheck disable=SC2086
+    step "$name" $sizes "$@" >"$scratch/rows"
     grep '^loss' "$scratch/out" | cmp -s - "$scratch/loss"
     verdict $? "$name $*: another loss"
     paste "$scratch/whole" "$scratch/rows" | awk '
@@ -90,6 +101,17 @@ for name in causal dropped all grouped weighted biased heads ranked kept shown; 
     "$gradc" test "$scratch/$name.model" -D t=24 -D batch=2 --chunk 512 >"$scratch/out" 2>&1
     verdict $? "$name: $(cat "$scratch/out")"
 done
+
+# Of a prime number of rows the last chunk is filled up, with rows that are as finite as others.
+for name in causal dropped all grouped weighted biased heads ranked kept shown shared placed; do
+    sizes='-D t=257 -D batch=1 -D vocab=24' # scores
+    near "$name"
+    sizes='-D t=131 -D batch=1 -D vocab=131' # ... and logits
+    near "$name" --chunk 17000
+    "$gradc" test "$scratch/$name.model" -D t=131 -D batch=1 -D vocab=24 >"$scratch/out" 2>&1
+    verdict $? "$name: $(cat "$scratch/out")"
+done
+sizes=
 
 # Sums of chunks' sums are f32, whatever is stored: halves would stop growing.
 model long 'logits = h @ w' 'loss mean(nn.cross_entropy(logits, target))'
