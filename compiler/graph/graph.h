@@ -13,7 +13,7 @@ typedef uint32_t Ref;
 enum { NONE = 0 };
 #define REF_ZERO UINT32_MAX /* a cotangent that is zero; never stored in a graph */
 
-enum { MAX_RANK = 8, MAX_ATTRS = 8, MAX_INDICES = 16 };
+enum { MAX_RANK = 8, MAX_ATTRS = 8, MAX_INDICES = 16, MAX_SUMMED = 8 };
 
 typedef enum OpId {
     OP_NONE,

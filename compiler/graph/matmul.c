@@ -267,6 +267,27 @@ static const char *read_letters(Graph *g, const char *spec, Ref x, Indices *s, c
     return axis == rank(g, x) ? spec : NULL;
 }
 
+/* Letters that neither the result nor the other operand has, which x has once, are summed up, and
+ * leave its part of the spec. */
+static Ref sum_alone(Graph *g, Ref x, const char *spec, const char *other, const char *out,
+                     char *left)
+{
+    bool alone[MAX_RANK] = {false};
+    int n = rank(g, x), n_left = 0;
+    for (int a = 0; a < n; a++) {
+        const char *rest = other;
+        while (*rest != spec[a] && *rest >= 'A' && *rest <= 'z')
+            rest++;
+        alone[a] = *rest != spec[a] && strchr(out, spec[a]) == NULL;
+        for (int i = 0; i < n; i++)
+            alone[a] = alone[a] && (i == a || spec[i] != spec[a]);
+        if (!alone[a])
+            left[n_left++] = spec[a];
+    }
+    left[n_left] = '\0';
+    return n_left < n ? g_reduce_axes(g, OP_sum, x, alone, false) : x;
+}
+
 Ref g_einsum(Graph *g, const char *spec, Ref x, Ref y)
 {
     if (x == NONE || y == NONE)
@@ -278,9 +299,9 @@ Ref g_einsum(Graph *g, const char *spec, Ref x, Ref y)
     for (const char *c = arrow == NULL ? "" : arrow + 2; *c != '\0' && s.n < MAX_RANK; c++)
         letter[new_index(&s, -1)] = *c;
     int n_out = s.n;
-    const char *rest = read_letters(g, spec, x, &s, letter, xm);
-    if (rest != NULL && *rest == ',')
-        rest = read_letters(g, rest + 1, y, &s, letter, ym);
+    const char *second = read_letters(g, spec, x, &s, letter, xm), *rest = NULL;
+    if (second != NULL && *second == ',')
+        rest = read_letters(g, ++second, y, &s, letter, ym);
     bool whole = rest != NULL && rest == arrow && strlen(arrow) == (size_t)n_out + 2;
     for (int i = 0; i < n_out; i++)
         whole = whole && s.extent[i] >= 0;
@@ -288,5 +309,11 @@ Ref g_einsum(Graph *g, const char *spec, Ref x, Ref y)
         return g_error(g, E0203, "`%s` does not fit %s and %s", spec,
                        type_text(&g->cx->perm, type_of(g, x)),
                        type_text(&g->cx->perm, type_of(g, y)));
+    if (s.n - n_out > MAX_SUMMED) { /* fewer letters than that are left */
+        char left[2][MAX_RANK + 1];
+        x = sum_alone(g, x, spec, second, arrow + 2, left[0]);
+        y = sum_alone(g, y, second, spec, arrow + 2, left[1]);
+        return g_einsum(g, arena_printf(&g->cx->perm, "%s,%s%s", left[0], left[1], arrow), x, y);
+    }
     return g_contract(g, x, y, s.extent, n_out, s.n, xm, ym);
 }

@@ -39,6 +39,8 @@ static bool extents_fit(Shape *s)
     if (extent->n > MAX_INDICES || n_out < 0 || n_out > extent->n || n_out > MAX_RANK)
         return shape_error(s, E0910, "a contraction has at most %d indices, %d in its result",
                            MAX_INDICES, MAX_RANK);
+    if (extent->n - n_out > MAX_SUMMED)
+        return shape_error(s, E0910, "a contraction sums over at most %d indices", MAX_SUMMED);
     for (int i = 0; i < extent->n; i++)
         if (extent->ints[i] < 0 || extent->ints[i] > (int64_t)1 << 40)
             return wrong(s, "an extent is negative or too large");

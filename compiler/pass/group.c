@@ -426,6 +426,18 @@ static bool con_roles(ConBuild *b)
     return true;
 }
 
+/* A kernel has so many loops of each role; with fewer cuts, or none, these are as many as axes. */
+static bool con_fits(const ConBuild *b)
+{
+    int n[4] = {0};
+    for (int l = 0; l < b->nest.n_loops; l++)
+        n[b->role[l]]++;
+    for (int s = 0; s < b->n_index - b->n_out; s++)
+        n[K_K] += b->sum[s].extent == 1 ? 0 : b->sum[s].n;
+    return n[K_B] <= K_MAX_DIMS && n[K_M] <= K_MAX_DIMS && n[K_N] <= K_MAX_DIMS &&
+           n[K_K] <= K_MAX_DIMS;
+}
+
 static void con_dims(ConBuild *b, Kernel *k)
 {
     Val old[MAX_AXES * MAX_FACTORS], now[MAX_AXES * MAX_FACTORS];
@@ -573,7 +585,7 @@ static void con_limit(ConBuild *b)
 static Trouble con_build(ConBuild *b, const char *name)
 {
     const Graph *g = b->c->g;
-    if (!con_roles(b))
+    if (!con_roles(b) || !con_fits(b))
         return WANTS_STORE;
     Kernel *k = kernel_new(b->c->scratch, K_CONTRACT, name);
     elem_init(&b->e, k, g, b->c->scratch, b->c->stored);

@@ -120,6 +120,17 @@ START_TEST(a_diagonal)
 }
 END_TEST
 
+/* More summed letters than a kernel has loops for. */
+START_TEST(many_letters)
+{
+    Ref x = input(SHAPE(2, 1, 2, 2, 2)), y = input(SHAPE(2, 1, 2, 2));
+    check_gradient(g_einsum(g, "abcde,fghi->", x, y), 1, -1, 1, 1);
+    renew();
+    Ref u = input(SHAPE(2, 1, 2, 2, 2, 2)), v = input(SHAPE(2, 2, 2, 1, 2));
+    check_gradient(g_einsum(g, "abcdee,fcghi->c", u, v), 1, -1, 1, 2);
+}
+END_TEST
+
 typedef struct Conv {
     int spatial;
     int64_t groups, x[5], w[5], stride[3], lo[3], hi[3], dilation[3];
@@ -419,6 +430,7 @@ Suite *suite_vjp_shapes(void)
     tcase_add_test(c, matmul_of_all_ranks);
     tcase_add_test(c, einsum_of_many_kinds);
     tcase_add_test(c, a_diagonal);
+    tcase_add_test(c, many_letters);
     tcase_add_test(c, convolutions_by_definition);
     tcase_add_test(c, convolutions);
     tcase_add_test(c, convolutions_twice);
