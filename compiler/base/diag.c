@@ -175,6 +175,16 @@ void diag_help(Ctx *cx, Diag *d, const char *format, ...)
     va_end(ap);
 }
 
+const Origin *origin_unkept(Ctx *cx, const Origin *o)
+{
+    if (!origin_is_kept(o))
+        return o;
+    Origin *plain = NEW(&cx->perm, Origin);
+    *plain = *o;
+    plain->memory = MEMORY_PLANNED;
+    return plain;
+}
+
 bool origin_same(const Origin *x, const Origin *y)
 {
     return x == y || (x->parent == y->parent && x->name == y->name && x->part == y->part &&

@@ -38,6 +38,13 @@ typedef enum Memory {
     MEMORY_STORED /* read by the reverse pass, and made of values that are not kept */
 } Memory;
 
+/* Of a reduction: whether the one of the same op that reads it goes on with its walk. */
+typedef enum WalksOn {
+    WALKS_IF_ALONE, /* where nothing else reads it */
+    WALKS_ON,       /* By replay(): as it is without words, whoever reads it again; */
+    WALKS_NOT       /* ... though fewer read each of its computations */
+} WalksOn;
+
 /* One run of the statements of `budget BYTES { ... }`: what is kept of their values from the
  * forward to the reverse pass is at most so much. The rest is what compile_parts() makes of it. */
 typedef struct Origin Origin;
@@ -60,6 +67,7 @@ struct Origin {
     const Origin *parent; /* the call's origin, NULL at the top */
     const char *name;     /* path component of a block call ("h.3"), or NULL */
     Memory memory;
+    WalksOn walks;
     BudgetPart *part; /* the innermost, or NULL */
 };
 
@@ -123,6 +131,9 @@ void ctx_free(Ctx *cx);
 int32_t source_add(Ctx *cx, const char *path, const char *text, size_t bytes, bool library);
 /* 1-based line, and column counted in displayed characters. */
 void source_position(const Source *s, int32_t byte, int *line, int *column);
+
+/* o, of which is not asked that it is kept. */
+const Origin *origin_unkept(Ctx *cx, const Origin *o);
 
 /* Opens a diagnostic; the caller may add to what it returns. Beyond MAX_ERRORS
  * errors a dummy is returned and one "too many errors" is kept. Exactly the

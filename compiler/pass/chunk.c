@@ -126,10 +126,10 @@ static bool join(Search *s, Region *v, Ref r, int axis)
 {
     if (axis < 0 || (is_in(v, r) && v->axis[r] != axis))
         return false;
-    const Origin *o = node(s->g, r)->origin;
+    bool whole = is_wide(v, r) && origin_is_kept(node(s->g, r)->origin);
     if (is_in(v, r))
         return true;
-    if (origin_is_kept(o) || dim(s->g, r, axis) != v->extent)
+    if (whole || dim(s->g, r, axis) != v->extent)
         return false;
     v->axis[r] = axis;
     vec_push(s->a, &s->pending, r);
@@ -233,6 +233,15 @@ static bool is_consistent(Search *s, const Region *v, Ref r)
     return fits;
 }
 
+/* What is kept is read from where it is kept, and not made again for those that read it. */
+static bool is_read_inside(const Search *s, const Region *v, Ref r)
+{
+    for (uint32_t u = s->first_user[r]; u < s->first_user[r + 1]; u++)
+        if (is_in(v, s->user[u]))
+            return true;
+    return false;
+}
+
 /* The region around v->seed, whose rows are along this axis. */
 static bool grow(Search *s, Region *v, int axis)
 {
@@ -251,7 +260,8 @@ static bool grow(Search *s, Region *v, int axis)
     for (Ref r = v->first; r <= v->last; r++) {
         if (!is_in(v, r))
             continue;
-        if (!is_consistent(s, v, r))
+        bool kept = origin_is_kept(node(s->g, r)->origin);
+        if (!is_consistent(s, v, r) || (kept && is_read_inside(s, v, r)))
             return false;
         products += op_of(s->g, r) == OP_contract;
     }

@@ -159,7 +159,7 @@ Ref copy_rows(Graph *body, const Graph *from, Ref r, const Ref *args, int a, int
         size[a] = rows;
         attrs[i].ints = size;
     }
-    body->origin = node(from, r)->origin;
+    body->origin = origin_unkept(body->cx, node(from, r)->origin); /* all of it is kept, outside */
     return g_node(body, op_of(from, r), args, node(from, r)->n_args, attrs);
 }
 

@@ -138,13 +138,66 @@ static void store(Build *b, Ref r)
         b->c->stored[r] = true;
 }
 
+/* Another reduction of the same op reads r, and nothing else does but for second computations. */
+static bool may_walk_on(const Build *b, Ref r)
+{
+    const Graph *g = b->g;
+    const Origin *o = node(g, r)->origin;
+    WalksOn walks = o == NULL ? WALKS_IF_ALONE : o->walks;
+    bool alone = walks == WALKS_IF_ALONE ? b->reads[r] == 1 : walks == WALKS_ON;
+    return optab[op_of(g, r)]->kind == OP_REDUCE && alone && b->reader[r] != NONE &&
+           op_of(g, b->reader[r]) == op_of(g, r);
+}
+
+/* What the reductions of one op, of which r is the last, go through. */
+static int64_t walked_elems(const Build *b, Ref r)
+{
+    Ref x = arg(b->g, r, 0);
+    while (op_of(b->g, x) == op_of(b->g, r) && may_walk_on(b, x))
+        x = arg(b->g, x, 0);
+    return type_elems(type_of(b->g, x));
+}
+
+/* A reduction of some results, of which another one makes few: in two kernels both of them are
+ * shared by more threads. That is no other value where the order of the operands is free. */
+static bool in_two(const Build *b, Ref r)
+{
+    const Graph *g = b->g;
+    int64_t few = b->c->caps->few_results, last = type_elems(type_of(g, b->reader[r]));
+    return last < few && type_elems(type_of(g, r)) / FEW_OF >= last && walked_elems(b, r) >= few &&
+           !dtype_is_float(type_of(g, r)->dtype);
+}
+
+/* A reduction over the batch of what long ones within its members give, as those of a batch norm:
+ * each member has its own, so that it can be made as soon as the member is there
+ * (target/cpu/chain.c), by any thread. Shorter ones were not tried. */
+static bool reduces_members(const Build *b, Ref r)
+{
+    enum { MANY = 1 << 18, LONG = 256, MEMBERS = 16 };
+    const Graph *g = b->g;
+    const Type *t = type_of(g, r), *all = type_of(g, b->reader[r]);
+    if (t->rank < 3 || all->rank != t->rank || t->dim[0] < MEMBERS || t->dim[t->rank - 1] != 1)
+        return false;
+    int64_t from = walked_elems(b, r), kept = type_elems(all);
+    return kept > 1 && type_elems(t) == t->dim[0] * kept && from >= MANY &&
+           from / type_elems(t) >= LONG;
+}
+
+/* A reduction that another one of the same op goes on with: one walk, one accumulator. */
+static bool walks_on(const Build *b, Ref r)
+{
+    return may_walk_on(b, r) && !b->forced[r] && !in_two(b, r) && !reduces_members(b, r);
+}
+
+/* What is kept, unless no reverse pass reads it, but another reduction goes on with it. */
 void force_kept(Build *b)
 {
     for (Ref r = 1; r < b->g->n_primal; r++) {
         const Origin *o = node(b->g, r)->origin;
         if (origin_is_kept(o) || (o != NULL && o->memory == MEMORY_STORED)) {
             Ref below = below_views(b->g, r);
-            b->forced[below] = b->forced[below] || !ref_is_source(b->g, below);
+            bool forced = !ref_is_source(b->g, below) && !walks_on(b, below);
+            b->forced[below] = b->forced[below] || forced;
         }
     }
 }
@@ -236,49 +289,6 @@ static bool ends_epilogue(Build *b, Ref r)
                    optab[op_of(g, b->reader[r])]->kind == OP_POINTWISE;
     goes_on = goes_on || is_turned(b, r);
     return !goes_on && elem_bytes(g, r) <= b->fresh[r];
-}
-
-/* What the reductions of one op, of which r is the last, go through. */
-static int64_t walked_elems(const Build *b, Ref r)
-{
-    Ref x = arg(b->g, r, 0);
-    while (op_of(b->g, x) == op_of(b->g, r) && b->reads[x] == 1)
-        x = arg(b->g, x, 0);
-    return type_elems(type_of(b->g, x));
-}
-
-/* A reduction of some results, of which another one makes few: in two kernels both of them are
- * shared by more threads. That is no other value where the order of the operands is free. */
-static bool in_two(const Build *b, Ref r)
-{
-    const Graph *g = b->g;
-    int64_t few = b->c->caps->few_results, last = type_elems(type_of(g, b->reader[r]));
-    return last < few && type_elems(type_of(g, r)) / FEW_OF >= last && walked_elems(b, r) >= few &&
-           !dtype_is_float(type_of(g, r)->dtype);
-}
-
-/* A reduction over the batch of what long ones within its members give, as those of a batch norm:
- * each member has its own, so that it can be made as soon as the member is there
- * (target/cpu/chain.c), by any thread. Shorter ones were not tried. */
-static bool reduces_members(const Build *b, Ref r)
-{
-    enum { MANY = 1 << 18, LONG = 256, MEMBERS = 16 };
-    const Graph *g = b->g;
-    const Type *t = type_of(g, r), *all = type_of(g, b->reader[r]);
-    if (t->rank < 3 || all->rank != t->rank || t->dim[0] < MEMBERS || t->dim[t->rank - 1] != 1)
-        return false;
-    int64_t from = walked_elems(b, r), kept = type_elems(all);
-    return kept > 1 && type_elems(t) == t->dim[0] * kept && from >= MANY &&
-           from / type_elems(t) >= LONG;
-}
-
-/* A reduction that another one of the same op goes on with: one walk, one accumulator. */
-static bool walks_on(const Build *b, Ref r)
-{
-    const Graph *g = b->g;
-    return optab[op_of(g, r)]->kind == OP_REDUCE && b->reads[r] == 1 && b->reader[r] != NONE &&
-           op_of(g, b->reader[r]) == op_of(g, r) && !b->forced[r] && !in_two(b, r) &&
-           !reduces_members(b, r);
 }
 
 /* An index that is kept in fewer bytes, and read nowhere else. */

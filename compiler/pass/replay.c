@@ -25,6 +25,7 @@ typedef struct Replay {
     int32_t *many;  /* ... how many there are; and ... */
     int32_t *made;  /* ... are made */
     int32_t *place; /* by truth value: which bit it is */
+    WalksOn *walks; /* by node of `from`; NULL: as before */
     Arena arena;
     VEC(Ref) pending;
 } Replay;
@@ -114,21 +115,40 @@ static void find_read(Replay *v)
     }
 }
 
-static const Origin *asking(Replay *v, const Origin *from, Memory memory)
+static const Origin *asking(Replay *v, const Origin *from, Memory memory, WalksOn walks)
 {
-    if (from == NULL || from->memory == memory)
+    if (from == NULL || (from->memory == memory && from->walks == walks))
         return from;
     Origin *o = NEW(&v->to->cx->perm, Origin);
     *o = *from;
     o->memory = memory;
+    o->walks = walks;
     return o;
+}
+
+/* A reduction that another one goes on with has one accumulator with it, which is another order of
+ * a sum: what readers second computations take over, or are, changes nothing in that. */
+static void find_walks(Replay *v)
+{
+    const Graph *g = v->from;
+    int32_t *reads = NEW_ARRAY(&v->arena, int32_t, g->node.n); /* as of count_reads() */
+    v->walks = NEW_ARRAY(&v->arena, WalksOn, g->node.n);
+    for (int i = 0; i < g->root.n; i++)
+        reads[g->root.at[i].ref]++;
+    for (Ref r = (Ref)g->node.n; r-- > 1;)
+        for (int i = 0; i < node(g, r)->n_args; i++)
+            reads[arg(g, r, i)] += optab[op_of(g, r)]->kind == OP_VIEW ? reads[r] : 1;
+    for (Ref r = 1; r < (Ref)g->node.n; r++)
+        if (optab[op_of(g, r)]->kind == OP_REDUCE)
+            v->walks[r] = reads[r] == 1 ? WALKS_ON : WALKS_NOT;
 }
 
 static Ref copy(Replay *v, Ref r, const Ref *map, Memory memory)
 {
     Ref made = graph_copy_node(v->to, v->from, r, map);
     Node *n = &v->to->node.at[made];
-    n->origin = asking(v, n->origin, memory);
+    WalksOn before = n->origin == NULL ? WALKS_IF_ALONE : n->origin->walks;
+    n->origin = asking(v, n->origin, memory, v->walks == NULL ? before : v->walks[r]);
     return made;
 }
 
@@ -240,7 +260,7 @@ static void set_bit(Replay *v, Ref r, Ref first)
     if (byte != NONE) {
         bit = g_scale(v->to, bit, (double)(1 << v->place[r]));
         if (v->made[first] == v->many[first])
-            v->to->origin = asking(v, v->to->origin, MEMORY_STORED);
+            v->to->origin = asking(v, v->to->origin, MEMORY_STORED, WALKS_IF_ALONE);
         bit = g_add(v->to, byte, bit);
     }
     v->byte[first] = bit;
@@ -324,6 +344,7 @@ Graph *replay(const Graph *g)
     v.lost = find_lost(g, &v.arena);
     find_stored(&v);
     find_late(&v);
+    find_walks(&v);
     copy_all(&v);
     arena_free(&v.arena);
     return v.to;

@@ -173,17 +173,6 @@ static void add_cotangent(Sweep *s, Ref x, Ref d)
         s->ct[x] = g_add_parts(g, s->ct[x], d);
 }
 
-/* What is asked of a value is not asked of its cotangent. */
-static const Origin *cotangent_origin(Sweep *s, const Origin *o)
-{
-    if (!origin_is_kept(o))
-        return o;
-    Origin *plain = NEW(&s->cx->perm, Origin);
-    *plain = *o;
-    plain->memory = MEMORY_PLANNED;
-    return plain;
-}
-
 /* Hands the cotangent of r on to its operands. */
 static void apply_rule(Sweep *s, Ref r)
 {
@@ -196,7 +185,8 @@ static void apply_rule(Sweep *s, Ref r)
         Ref x = arg(g, r, i);
         d[i] = s->dep[x] && is_real(g, x) ? REF_ZERO : NONE;
     }
-    g->origin = cotangent_origin(s, node(g, r)->origin);
+    /* What is asked of a value is not asked of its cotangent. */
+    g->origin = origin_unkept(s->cx, node(g, r)->origin);
     op->vjp(g, r, s->ct[r], d);
     for (int i = 0; i < n; i++) {
         Ref x = arg(g, r, i);

@@ -75,7 +75,40 @@ model m {
 }
 E5
 sed 's/loss .*/loss grad(sum(e^3), p)/' "$scratch/emitted.text" >"$scratch/emitted_slope.text"
-for name in product slope body equal emitted emitted_slope; do
+# A reduction that another one of the same op goes on with is one walk with it, or two, whatever is
+# asked of either.
+cat >"$scratch/summed.text" <<'E7'
+model m {
+    input x, y : f32[64, 33]
+    param w : f32[33, 33] = normal(std = 0.2)
+    WORD l = sum((x @ w - y)^2, axis = 1)
+    loss mean(l)
+}
+E7
+cat >"$scratch/multiplied.text" <<'E8'
+model m(batch = 6) {
+    input x : f32[batch, 5, 33] with grad
+    param p : f32 = 1
+    WORD b = prod(1 + 0.1 * tanh(x), axis = [1, 2])
+    loss p * mean(sqrt(b^2 + 0.1))
+}
+E8
+sed 's/WORD b = prod(\(.*\), axis.*/a = sum(\1, axis = 2)\n    WORD b = sum(a, axis = 1)/' "$scratch/multiplied.text" >"$scratch/outer.text"
+sed 's/WORD b = prod(\(.*\), axis.*/WORD a = sum(\1, axis = 2)\n    b = sum(a, axis = 1)/' "$scratch/multiplied.text" >"$scratch/inner.text"
+# What is kept of attention does not keep it from being computed some rows at a time.
+cat >"$scratch/attention.text" <<'E9'
+use nn
+model m(batch = 2, t = 160, c = 16) {
+    input x : f32[batch, t, c] with grad
+    param wq, wk, wv : f32[c, c] = normal(std = 0.3)
+    q = nn.heads_of(x @ wq, 2)
+    k = nn.heads_of(x @ wk, 2)
+    v = nn.heads_of(x @ wv, 2)
+    WORD y = nn.attend(q, k, v)
+    loss mean(y^2)
+}
+E9
+for name in product slope body equal emitted emitted_slope summed multiplied outer inner attention; do
     same "$name"
 done
 
@@ -107,4 +140,10 @@ least=$(sed -n 's/.*found to work is \([0-9]*\) bytes.*/\1/p' "$scratch/err")
 verdict $? "$least bytes for what is kept within a part: $(cat "$scratch/out")"
 cmp "$scratch/all" "$scratch/some"
 verdict $? "$least bytes for what is kept within a part change bits"
+
+bytes() { "$gradc" plan "$1" --entry grad --threads-max 1 | sed -n 's/^entry grad: .*(\([0-9,]*\) bytes).*/\1/p' | tr -d ,; }
+sed 's/WORD /keep /' "$scratch/attention.text" >"$scratch/keep.model"
+sed 's/WORD //' "$scratch/attention.text" >"$scratch/plain.model"
+[ "$(bytes "$scratch/keep.model")" = "$(bytes "$scratch/plain.model")" ]
+verdict $? "attention whose result is kept takes $(bytes "$scratch/keep.model") bytes, not $(bytes "$scratch/plain.model")"
 total
