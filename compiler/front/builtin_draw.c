@@ -40,6 +40,21 @@ bool draws_fit(Build *b, DType t, InitKind kind, double x, double y, Span span)
     return false;
 }
 
+/* A shape [batch, ..], or of something with the rows of a batch. */
+static bool begins_with_rows(const Value *shape)
+{
+    const Value *first = value_is_items(shape) && shape->n > 0 ? shape->item[0] : shape;
+    return first->kind == VALUE_INT && first->rows;
+}
+
+static Ref draw_shape(Build *b, const CallArgs *c, OpId op, Type t)
+{
+    Ref r = draw(b, op, t, c->call->span);
+    if (begins_with_rows(c->value[0]))
+        rows_begin(b, r);
+    return r;
+}
+
 /* Between x and y, or around x with deviation y. */
 static const Value *drawn(Build *b, const CallArgs *c, InitKind kind, double x, double y)
 {
@@ -51,7 +66,7 @@ static const Value *drawn(Build *b, const CallArgs *c, InitKind kind, double x, 
         return &value_poison;
     bool uniform = kind == INIT_UNIFORM;
     double by = uniform ? y - x : y;
-    Ref r = draw(b, uniform ? OP_uniform : OP_normal, type_make(t, rank, dim), c->call->span);
+    Ref r = draw_shape(b, c, uniform ? OP_uniform : OP_normal, type_make(t, rank, dim));
     if (by != 1 && r != NONE)
         r = g_scale(b->g, r, by);
     if (x != 0 && r != NONE) {
@@ -119,19 +134,20 @@ static const Value *bi_bernoulli(Build *b, const CallArgs *c)
         return &value_poison;
     }
     Type t = type_make(F32, rank, dim);
-    Ref x = draw(b, OP_uniform, t, c->call->span);
+    Ref x = draw_shape(b, c, OP_uniform, t);
     Ref limit = g_full(b->g, t, p);
     return made(b, x == NONE ? NONE : g_binary(b->g, OP_lt, x, limit));
 }
 
 const Builtin builtin_draw_table[] = {
     {"uniform", "shape?, type?, low?, high?", bi_uniform,
-     "Draws from low (0) to high (1), new in every step. Without a shape: first values of a "
-     "parameter.",
+     "Draws from low (0) to high (1), new in every step. Of a shape that begins with `batch`, or "
+     "with the rows of another value, those are left out that a partial batch lacks. Without a "
+     "shape: first values of a parameter.",
      "uniform([2, 3], low = -1)"},
     {"normal", "shape?, type?, mean?, std?", bi_normal,
-     "Normal draws of this mean (0) and deviation (1). Without a shape: first values of a "
-     "parameter.",
+     "Normal draws of this mean (0) and deviation (1), as `uniform`. Without a shape: first values "
+     "of a parameter.",
      "normal(shape(x), std = 0.1)"},
     {"bernoulli", "shape, p", bi_bernoulli, "True with probability p.",
      "where(bernoulli(shape(x), 0.9), x, 0)"},

@@ -11,20 +11,32 @@ static bool shape_wanted(Build *b, const CallArgs *c, int64_t *dim, int *rank)
     return false;
 }
 
+/* The size of an axis, which may be that of the batch. */
+static const Value *size_value(Build *b, const Value *x, int axis, int64_t size)
+{
+    bool rows = size == b->m->batch && rows_along(b, x, axis);
+    return rows ? value_rows(&b->arena, size) : value_int(&b->arena, size);
+}
+
 static const Value *bi_dim(Build *b, const CallArgs *c)
 {
     int64_t dim[MAX_RANK];
     int rank, axis;
     if (!shape_wanted(b, c, dim, &rank) || !want_axis(b, c->value[1], c->at[1], rank, &axis))
         return &value_poison;
-    return value_int(&b->arena, dim[axis]);
+    return size_value(b, c->value[0], axis, dim[axis]);
 }
 
 static const Value *bi_shape(Build *b, const CallArgs *c)
 {
     int64_t dim[MAX_RANK];
     int rank;
-    return shape_wanted(b, c, dim, &rank) ? value_ints(&b->arena, dim, rank) : &value_poison;
+    if (!shape_wanted(b, c, dim, &rank))
+        return &value_poison;
+    const Value *size[MAX_RANK];
+    for (int i = 0; i < rank; i++)
+        size[i] = size_value(b, c->value[0], i, dim[i]);
+    return value_items(&b->arena, VALUE_LIST, size, rank);
 }
 
 static const Value *bi_rank(Build *b, const CallArgs *c)

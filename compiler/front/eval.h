@@ -441,6 +441,10 @@ Ref rows_mask(Build *b, Ref x, int axis, Missing by);
 /* Row count along the axis as a node, or NONE: all of it counts. */
 Ref rows_valid(Build *b, Ref x, int axis);
 bool rows_varies(Build *b, Ref x, int axis);
+/* Is each index of the axis a row of the batch? x may be of a graph around this one. */
+bool rows_along(Build *b, const Value *x, int axis);
+/* The first axis of x, which is made of nothing, is that of the batch. */
+void rows_begin(Build *b, Ref x);
 /* At the end: does anything that is given or kept depend on lost rows? */
 void rows_check(Build *b);
 

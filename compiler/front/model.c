@@ -389,8 +389,8 @@ static bool model_args(Model *m, const Define *d, int n, int64_t split, ModelArg
         bool batch = strcmp(a->name.text, "batch") == 0 && v->kind == VALUE_INT && v->i > 0;
         if (batch)
             m->batch = v->i / split;
-        if (batch && split > 1)
-            v = value_int(&b.arena, m->batch);
+        if (batch)
+            v = value_rows(&b.arena, m->batch);
         bind(&b, a->name, v, BIND_LOCAL);
         vec_push(m->arena, to, ((ModelArg){a->name.text, a->name.span, keep_value(m, v)}));
     }

@@ -37,18 +37,37 @@ void rows_follow(Rows *rows, Followed *f)
     }
 }
 
-static int64_t per_of(Build *b, Ref x, int axis)
+static int64_t per_in(Build *b, const Graph *g, Ref x, int axis)
 {
     if (b->rows == NULL || x == NONE)
         return 0;
-    Followed *f = rows_of(b->rows, b->g);
+    Followed *f = rows_of(b->rows, g);
     rows_follow(b->rows, f);
     return f->flow.at[x].per[axis];
+}
+
+static int64_t per_of(Build *b, Ref x, int axis)
+{
+    return per_in(b, b->g, x, axis);
 }
 
 bool rows_varies(Build *b, Ref x, int axis)
 {
     return per_of(b, x, axis) != 0;
+}
+
+bool rows_along(Build *b, const Value *x, int axis)
+{
+    return x->kind == VALUE_TENSOR && per_in(b, x->graph, x->ref, axis) == 1;
+}
+
+void rows_begin(Build *b, Ref x)
+{
+    if (b->rows == NULL || x == NONE)
+        return;
+    Followed *f = rows_of(b->rows, b->g);
+    rows_follow(b->rows, f);
+    f->flow.at[x].per[0] = 1;
 }
 
 /* (valid rows) * per, in this graph. */

@@ -17,6 +17,14 @@ const Value *value_int(Arena *a, int64_t i)
     return v;
 }
 
+const Value *value_rows(Arena *a, int64_t i)
+{
+    Value *v = make(a, VALUE_INT);
+    v->i = i;
+    v->rows = true;
+    return v;
+}
+
 const Value *value_float(Arena *a, double f)
 {
     Value *v = make(a, VALUE_FLOAT);

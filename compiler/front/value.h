@@ -33,7 +33,10 @@ typedef struct Table Table;
 struct Value {
     ValueKind kind;
     union {
-        int64_t i;
+        struct {
+            int64_t i;
+            bool rows; /* it is how many rows a batch has: those of a short one are fewer */
+        };
         bool b;
         const char *s;
         DType dtype;
@@ -67,6 +70,7 @@ struct Value {
 extern const Value value_poison;
 
 const Value *value_int(Arena *a, int64_t i);
+const Value *value_rows(Arena *a, int64_t i);
 const Value *value_float(Arena *a, double f);
 const Value *value_bool(Arena *a, bool b);
 const Value *value_string(Arena *a, const char *s);

@@ -318,8 +318,9 @@ START_TEST(diagnostics_show_the_place)
     Diag *d = diag_error(&cx, E0101, span_of(&cx, s, "@"), "cannot multiply %s", "these");
     diag_range(d, span_of(&cx, s, "x, 64"));
     diag_note(&cx, d, span_of(&cx, s, "w = 1"), "w is declared here");
-    Origin call = {span_of(&cx, s, "nn.linear(x, 64)"), NULL, "fc1", MEMORY_PLANNED, NULL};
-    Origin inner = {span_of(&cx, s, "@"), &call, NULL, MEMORY_PLANNED, NULL};
+    Origin call = {
+        span_of(&cx, s, "nn.linear(x, 64)"), NULL, "fc1", MEMORY_PLANNED, WALKS_IF_ALONE, NULL};
+    Origin inner = {span_of(&cx, s, "@"), &call, NULL, MEMORY_PLANNED, WALKS_IF_ALONE, NULL};
     d->origin = &inner;
     ck_assert_str_eq(printed(&cx), "m.model:2:23: error[E0101]: cannot multiply these\n"
                                    "    2 |  y = nn.linear(x, 64) @ w\n"

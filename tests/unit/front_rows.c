@@ -72,6 +72,21 @@ static const char *const row_models[] = {
     "    z = (nn.batch_norm(y) as bn) + 2 * (nn.batch_norm(y^2) share bn)\n"
     "    loss mean(z * y)\n"
     "}\n",
+    /* draws that belong to the rows, in a body and a block, too */
+    "use nn\n"
+    "block noisy(x, n) {\n    return x @ full([3, 2], 0.5) + normal([n, 2], std = 0.1)\n}\n"
+    "model m(batch = 8) {\n"
+    "    input x : f32[batch, 3]\n"
+    "    param w : f32[3] = normal\n"
+    "    z = normal([batch, 3]) * w\n"
+    "    u = uniform([dim(x, 0)], f32, -1, 1)\n"
+    "    v = normal(shape(x), std = 2) + uniform(shape(z))\n"
+    "    s = scan i in 0..3, s = 0 {\n"
+    "        s = s + mean((normal(shape(x)) * w)^2)\n"
+    "    }\n"
+    "    loss mean(z^2) + mean(u^2) + mean(v * w) + s + mean(noisy(x, batch))\n"
+    "    metric sums = sum(max(z, axis = 1)) + sum(u)\n"
+    "}\n",
     /* a gradient inside of the loss */
     "use nn\n"
     "model m(batch = 8) {\n"
