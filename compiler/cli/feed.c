@@ -75,7 +75,11 @@ static int take_array(Feed *f, int32_t i, gradc_array *a, const char *path)
     const gradc_tensor *t = &f->model->inputs[i];
     gradc_error e = {0};
     int64_t rows = a->rank > 0 ? a->shape[0] : 1;
-    int64_t per_row = rows > 0 ? a->elems / rows : 0;
+    if (rows == 0) {
+        say("%s: there are no rows in it", path);
+        return EXIT_INPUT;
+    }
+    int64_t per_row = a->elems / rows;
     if (per_row != row_elems(f->model, i)) {
         say("%s: %lld numbers a row, but a row of input %s has %lld", path, (long long)per_row,
             t->name, (long long)row_elems(f->model, i));
@@ -229,8 +233,8 @@ int feed_read(Cli *c, const gradc_model *m, OptionId option, Feed *f)
     for (int32_t i = 0; i < m->n_inputs; i++) {
         const gradc_array *a = &f->array[i];
         if (a->data == NULL)
-            return usage_error(c, "input %s has no data: --data %s=FILE", m->inputs[i].name,
-                               m->inputs[i].name);
+            return usage_error(c, "input %s has no data: --%s %s=FILE", m->inputs[i].name,
+                               option == OPT_VALID ? "valid" : "data", m->inputs[i].name);
         if (a->shape[0] != f->array[0].shape[0]) {
             say("input %s has %lld rows of data, %s has %lld", m->inputs[i].name,
                 (long long)a->shape[0], m->inputs[0].name, (long long)f->array[0].shape[0]);

@@ -256,6 +256,9 @@ int command_run(Cli *c)
         status = cli_integer(c, OPT_SEED, 0, 0, INT64_MAX, &seed);
     if (status == EXIT_OK)
         status = cli_integer(c, OPT_ROWS, 0, 1, INT64_MAX, &rows);
+    if (status == EXIT_OK && rows > 0 && s.model->batch_rows == 0)
+        status = usage_error(c, "--rows is of a batch, and the model has no argument `batch` that "
+                                "leads its inputs");
     if (status == EXIT_OK) {
         Values in = inputs_make(&s.arena, s.model, (uint64_t)seed, 1);
         Values out = results_make(&s.arena, s.model);

@@ -85,7 +85,11 @@ static int open_data(Train *t)
         status = feed_read(c, m, OPT_VALID, &t->valid);
         t->has_valid = t->own_valid = true;
     } else if (fraction > 0) {
+        int64_t rows = t->data.end - t->data.begin;
         feed_split(&t->data, &t->valid, fraction);
+        if (t->valid.begin == t->valid.end)
+            return usage_error(c, "--split %g leaves none of %lld rows for validation", fraction,
+                               (long long)rows);
         t->has_valid = true;
     }
     if (status == EXIT_OK)

@@ -166,6 +166,10 @@ bool want_axes(Build *b, const Value *v, Span span, int rank, bool *axes)
     for (int i = 0; i < n; i++) {
         if (!axis_in(b, list[i], span, rank, &axis))
             return false;
+        if (axes[axis]) {
+            complain(b, E0108, span, "axis %d is given twice", axis);
+            return false;
+        }
         axes[axis] = true;
     }
     return true;

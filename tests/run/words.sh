@@ -214,6 +214,26 @@ says 1 "text: byte 10 (the first is 1) is 90, outside of 65..70, the range of in
 printf 'ABCDEABCDABCZ' >"$scratch/text"
 says 1 "text: byte 13 (the first is 1) is 90, outside of 65..70, the range of input n" \
     "$gradc" train "$scratch/w.model" --data "text=$scratch/text" --split 0
+# Rows that are not there.
+cat >"$scratch/r.model" <<'E1'
+model r(batch = 4) {
+    input x : f32[batch, 2]
+    input y : f32[batch]
+    param w : f32 = 1
+    loss w * mean(sum(x, axis = 1) * y)
+}
+train r {
+    optimizer sgd(lr = 0.5)
+}
+E1
+printf 'x.0,x.1\n1,2\n3,4\n' >"$scratch/x.csv"
+printf 'x.0,x.1,y\n1,2,3\n4,5,6\n7,8,9\n' >"$scratch/r.csv"
+says 2 "--split 0.2 leaves none of 3 rows for validation" \
+    "$gradc" train "$scratch/r.model" --data "$scratch/r.csv" --split 0.2
+says 2 "input y has no data: --valid y=FILE" \
+    "$gradc" train "$scratch/r.model" --data "$scratch/r.csv" --valid "x=$scratch/x.csv"
+sed 's/(batch = 4)/(n = 4)/; s/\[batch/[n/' "$scratch/r.model" >"$scratch/n.model"
+says 2 "--rows is of a batch, and the model has no argument \`batch\`" "$gradc" run "$scratch/n.model" --rows 2
 # More than a buffer of output, and less.
 if [ -c /dev/full ]; then
     out=/dev/full
