@@ -155,8 +155,7 @@ static Ref prod_others(Graph *g, Ref x, int axis)
     int64_t n = dim(g, x, axis), size = 1;
     while (size * size < n)
         size++;
-    bool fits = rank(g, x) + 2 <= MAX_RANK; /* blocks, and the others of each element */
-    if (n <= SQUARE_MOST || !fits)
+    if (n <= SQUARE_MOST)
         return g_reduce(g, OP_prod, others(g, x, axis), axis + 1, false);
     int64_t blocks = (n + size - 1) / size;
     Ref in_blocks = g_pad(g, x, axis, 0, blocks * size - n, 1);
@@ -175,7 +174,19 @@ static Ref prod_others(Graph *g, Ref x, int axis)
 /* No division by a 0. */
 static void prod_vjp(Graph *g, Ref n, Ref ct, Ref d[])
 {
-    Ref slope = prod_others(g, arg(g, n, 0), axis_of(g, n));
+    Ref x = arg(g, n, 0), slope = x;
+    Type t = *type_of(g, x);
+    int axis = axis_of(g, n);
+    if (t.rank + 2 > MAX_RANK) { /* axes for blocks, and for the others of each element */
+        int64_t size[] = {1, t.dim[axis], 1};
+        for (int i = 0; i < t.rank; i++)
+            if (i != axis)
+                size[i < axis ? 0 : 2] *= t.dim[i];
+        slope = g_reshape(g, x, 3, size);
+        axis = 1;
+    }
+    slope = prod_others(g, slope, axis);
+    slope = g_reshape(g, slope, t.rank, t.dim);
     Ref back = spread_back(g, n, ct);
     d[0] = g_mul(g, back, slope);
 }
@@ -193,7 +204,8 @@ const Op op_prod = {
            "for each element, which is right where one is 0; of more than 32 elements it does so "
            "in blocks.",
     .example = "prod(f32[2,3], axis = 1, keep = false); prod(f32[3,2], axis = 0, keep = true); "
-               "prod(f32[2,37,2], axis = 1, keep = false)",
+               "prod(f32[2,37,2], axis = 1, keep = false); "
+               "prod(f32[2,1,1,2,1,1,1,3], axis = 3, keep = false)",
     .domain = {-1.5, 1.5},
 };
 
