@@ -252,6 +252,8 @@ bool number_as(Build *b, const Value *v, DType t, Span span, double *f, int64_t 
     }
     if (value_is_number(v) && dtype_is_float(t)) {
         *f = rounded(v, t);
+        if (*f != 0 && dtype_round(t, *f) == 0) /* what keeps a divisor from being 0, say */
+            caution(b, E0204, span, "%s is 0 in %s", value_text(&b->cx->perm, v), dtype_name(t));
         if (!isfinite(*f) || isfinite(dtype_round(t, *f)))
             return true;
         Diag *d = complain(b, E0204, span, "%s is beyond the range of %s",

@@ -261,6 +261,9 @@ void at(Build *b, Span span); /* nodes come from here now */
 /* Reports at the span, or (a span of the library) at the call of it in the user's file. */
 Diag *complain(Build *b, Code code, Span span, const char *format, ...)
     __attribute__((format(printf, 4, 5)));
+/* ... a warning. */
+Diag *caution(Build *b, Code code, Span span, const char *format, ...)
+    __attribute__((format(printf, 4, 5)));
 /* An operand as it is written, if it is short and the user's; else "x". */
 const char *short_text(const Build *b, Span span);
 /* Underlines an operand, unless it is written in the library. */

@@ -79,6 +79,17 @@ Diag *complain(Build *b, Code code, Span span, const char *format, ...)
     return d;
 }
 
+Diag *caution(Build *b, Code code, Span span, const char *format, ...)
+{
+    va_list ap;
+    va_start(ap, format);
+    const char *text = arena_vprintf(&b->cx->perm, format, ap);
+    va_end(ap);
+    Diag *d = diag_warning(b->cx, code, user_span(b, span), "%s", text);
+    d->origin = origin_of(b, span);
+    return d;
+}
+
 const char *short_text(const Build *b, Span span)
 {
     enum { LONGEST = 24 };
