@@ -33,7 +33,7 @@ side_sums x86-64-v3 4
 side_sums x86-64 0
 side_sums_pictures sapphirerapids 2
 side_sums_pictures x86-64-v3 3
-side_sums_far sapphirerapids 2
+side_sums_far sapphirerapids 3
 side_sums_far x86-64-v3 3
 END
 fi
