@@ -87,6 +87,11 @@ static int open_data(Train *t)
     } else if (fraction > 0) {
         int64_t rows = t->data.end - t->data.begin;
         feed_split(&t->data, &t->valid, fraction);
+        if (t->valid.begin == t->valid.end && !cli_has(c, OPT_SPLIT))
+            return usage_error(c,
+                               "%lld tokens are too few to leave a tenth of them for validation, "
+                               "and `--split 0` leaves none",
+                               (long long)rows);
         if (t->valid.begin == t->valid.end)
             return usage_error(c, "--split %g leaves none of %lld rows for validation", fraction,
                                (long long)rows);

@@ -142,8 +142,8 @@ static const Value *bi_bernoulli(Build *b, const CallArgs *c)
 const Builtin builtin_draw_table[] = {
     {"uniform", "shape?, type?, low?, high?", bi_uniform,
      "Draws from low (0) to high (1), new in every step. Of a shape that begins with `batch`, or "
-     "with the rows of another value, those are left out that a partial batch lacks. Without a "
-     "shape: first values of a parameter.",
+     "with the rows of another value, those are left out that a partial batch lacks, as long as "
+     "rows are not mixed. Without a shape: first values of a parameter.",
      "uniform([2, 3], low = -1)"},
     {"normal", "shape?, type?, mean?, std?", bi_normal,
      "Normal draws of this mean (0) and deviation (1), as `uniform`. Without a shape: first values "

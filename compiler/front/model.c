@@ -391,6 +391,8 @@ static bool model_args(Model *m, const Define *d, int n, int64_t split, ModelArg
             m->batch = v->i / split;
         if (batch)
             v = value_rows(&b.arena, m->batch);
+        else if (v->kind == VALUE_INT) /* (n = batch), or -D n=8 */
+            v = value_int(&b.arena, v->i);
         bind(&b, a->name, v, BIND_LOCAL);
         vec_push(m->arena, to, ((ModelArg){a->name.text, a->name.span, keep_value(m, v)}));
     }

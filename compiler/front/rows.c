@@ -66,8 +66,9 @@ void rows_begin(Build *b, Ref x)
     if (b->rows == NULL || x == NONE)
         return;
     Followed *f = rows_of(b->rows, b->g);
-    rows_follow(b->rows, f);
-    f->flow.at[x].per[0] = 1;
+    vec_push(&b->arena, &f->begun, x);
+    if (x < (Ref)f->flow.n)
+        f->flow.at[x] = flow_of_node(b->rows, f, x);
 }
 
 /* (valid rows) * per, in this graph. */

@@ -12,6 +12,7 @@ typedef struct Flow {
     int64_t per[MAX_RANK];
     bool zero[MAX_RANK];
     bool lost; /* rows were mixed so that they can't be told apart */
+    bool soft; /* its rows are those of draws: where they are mixed all of them count, not fewer */
 } Flow;
 
 /* True where index i of an axis is below (valid rows) * per. */
@@ -26,6 +27,7 @@ typedef struct Followed {
     const Graph *g;
     VEC(Flow) flow; /* by Ref, as far as it was asked for */
     VEC(Mask) mask;
+    VEC(Ref) begun;     /* draws whose first axis is that of the batch */
     const Flow *arg;    /* a body whose scan is built: of its arguments */
     const Level *level; /* a body under construction */
     VEC(Ref) scan;      /* scans, and the flows of their results */

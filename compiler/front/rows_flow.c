@@ -24,18 +24,26 @@ static bool has_rows(const Flow *x)
     return x->lost;
 }
 
+/* Draws whose rows are mixed are draws like others. */
+static void soften(Flow *x, bool soft)
+{
+    if (soft && x->lost)
+        *x = (Flow){.lost = false};
+}
+
 bool flow_same(const Flow *x, const Flow *y)
 {
     for (int i = 0; i < MAX_RANK; i++)
         if (x->per[i] != y->per[i] || x->zero[i] != y->zero[i])
             return false;
-    return x->lost == y->lost;
+    return x->lost == y->lost && x->soft == y->soft;
 }
 
 Flow flow_join(const Flow *x, const Flow *y, int rank)
 {
     Flow z = *x;
     z.lost = x->lost || y->lost;
+    z.soft = (x->soft || !has_rows(x)) && (y->soft || !has_rows(y)) && (x->soft || y->soft);
     for (int i = 0; i < rank; i++) {
         if (x->per[i] != 0 && y->per[i] != 0 && x->per[i] != y->per[i])
             return lost;
@@ -162,7 +170,7 @@ static Flow flow_reshape(const Followed *f, Ref r)
 {
     const Type *from = type_of(f->g, arg(f->g, r, 0)), *to = type_of(f->g, r);
     const Flow *x = operand(f, r, 0);
-    Flow z = {.lost = x->lost};
+    Flow z = {.lost = x->lost, .soft = x->soft};
     int a = 0, o = 0;
     if (!has_rows(x) || type_elems(from) == 0)
         return z;
@@ -186,7 +194,7 @@ static Flow flow_reshape(const Followed *f, Ref r)
 static Flow flow_transpose(const Followed *f, Ref r)
 {
     const Flow *x = operand(f, r, 0);
-    Flow z = {.lost = x->lost};
+    Flow z = {.lost = x->lost, .soft = x->soft};
     const int64_t *perm = attr(f->g, r, 0)->ints;
     for (int i = 0; i < rank(f->g, r); i++) {
         z.per[i] = x->per[perm[i]];
@@ -200,7 +208,7 @@ static Flow flow_broadcast(const Followed *f, Ref r)
     const Flow *x = operand(f, r, 0);
     Ref from = arg(f->g, r, 0);
     int more = rank(f->g, r) - rank(f->g, from);
-    Flow z = {.lost = x->lost};
+    Flow z = {.lost = x->lost, .soft = x->soft};
     for (int i = 0; i < rank(f->g, from); i++) {
         if (x->per[i] != 0 && dim(f->g, from, i) != dim(f->g, r, i + more))
             return lost;
@@ -243,7 +251,7 @@ static Flow flow_concat(const Followed *f, Ref r)
 /* Axes from `at` on move by one. */
 static Flow moved(const Flow *x, int at, int by)
 {
-    Flow z = {.lost = x->lost};
+    Flow z = {.lost = x->lost, .soft = x->soft};
     for (int i = 0; i < MAX_RANK; i++) {
         int to = i < at ? i : i + by;
         if (to >= 0 && to < MAX_RANK && !(by < 0 && i == at)) {
@@ -415,6 +423,8 @@ static Followed *follow_body(Rows *rows, const Followed *outer, Ref r, const Flo
     f->arg = args;
     f->mask.at = built->mask.at;
     f->mask.n = built->mask.n;
+    f->begun.at = built->begun.at;
+    f->begun.n = built->begun.n;
     rows_follow(rows, f);
     return f;
 }
@@ -441,6 +451,7 @@ static Flow flow_scan(Rows *rows, Followed *f, Ref r)
         args[i] = *operand(f, r, i);
         if (i >= carries && i < carries + sequences)
             slice_flow(operand(f, r, i), &args[i]);
+        soften(&args[i], operand(f, r, i)->soft);
         z.lost = z.lost || args[i].lost;
     }
     bool changed = !z.lost;
@@ -460,6 +471,7 @@ static Flow flow_scan(Rows *rows, Followed *f, Ref r)
     for (int i = 0; i < n_results && !z.lost; i++) {
         Flow res = result_flow(body, i);
         out[i] = i < carries ? args[i] : moved(&res, 0, 1);
+        out[i].soft = i < carries ? args[i].soft : res.soft;
     }
     vec_push(&rows->b->arena, &f->scan, r);
     vec_push(&rows->b->arena, &f->result, z.lost ? NULL : out);
@@ -474,7 +486,7 @@ static Flow flow_pick(const Followed *f, Ref r)
         return *operand(f, from, (int)which);
     for (int i = 0; i < f->scan.n; i++)
         if (f->scan.at[i] == from)
-            return f->result.at[i] == NULL ? lost : f->result.at[i][which];
+            return f->result.at[i] == NULL ? *flow(f, from) : f->result.at[i][which];
     return lost;
 }
 
@@ -495,6 +507,7 @@ static Flow flow_arg(Rows *rows, const Followed *f, Ref r)
     Flow z = *flow(outer, from);
     if (i >= l->carries && i < l->fixed)
         slice_flow(flow(outer, from), &z);
+    soften(&z, flow(outer, from)->soft);
     return z;
 }
 
@@ -518,8 +531,18 @@ static bool operands_lost(const Followed *f, Ref r)
     return false;
 }
 
+static bool is_begun(const Followed *f, Ref r)
+{
+    for (int i = 0; i < f->begun.n; i++)
+        if (f->begun.at[i] == r)
+            return true;
+    return false;
+}
+
 static Flow flow_op(Rows *rows, Followed *f, Ref r)
 {
+    if (is_begun(f, r))
+        return (Flow){.per = {1}, .soft = true};
     switch (op_of(f->g, r)) {
     case OP_input:
         return flow_input(rows, f, r);
@@ -579,5 +602,16 @@ Flow flow_of_node(Rows *rows, Followed *f, Ref r)
     OpId op = op_of(f->g, r);
     if (op != OP_tuple && op != OP_pick && operands_lost(f, r))
         return lost;
-    return flow_op(rows, f, r);
+    Flow z = flow_op(rows, f, r);
+    bool any = false, soft = true;
+    for (int i = 0; i < node(f->g, r)->n_args; i++) {
+        const Flow *x = operand(f, r, i);
+        any = any || has_rows(x);
+        soft = soft && (x->soft || !has_rows(x));
+    }
+    if (any) {
+        soften(&z, soft);
+        z.soft = soft && has_rows(&z);
+    }
+    return z;
 }

@@ -71,4 +71,28 @@ for name in quotient root logarithm power; do
     "$gradc" train "$scratch/$name.model" --data "$scratch/data.csv" --epochs 3 --seed 1 >"$scratch/out" 2>&1
     verdict $? "training $name: $(cat "$scratch/out")"
 done
+
+# Draws whose rows are mixed are no rows any more, and count as a whole; the rest of the batch does not.
+cat >"$scratch/mixed.model" <<'E1'
+model mixed(batch = 8) {
+    input x : f32[batch, 3]
+    param w : f32[3] = ones
+    z = concat([normal([batch, 3]), uniform([batch, 3])], 0)
+    y = scan u in normal([batch, 3]), h = zeros([3]) {
+        v = normal([batch, 3]) * w
+        h = h + u * w + mean(concat([v, v], 0), axis = 0)
+    }
+    loss mean((z * w)^2) + mean(x * w) + mean(reshape(normal([batch, 3]), [batch // 2, 6])^2) + mean(y)
+    metric of_x = mean(x)
+}
+train mixed {
+    optimizer sgd(lr = 0.1)
+}
+E1
+"$gradc" run "$scratch/mixed.model" --seed 1 --rows 2 --in x=1,2,3,4,5,6,9,9,9,9,9,9,9,9,9,9,9,9,9,9,9,9,9,9 >"$scratch/out" 2>&1
+verdict $? "mixed: $(cat "$scratch/out")"
+grep -q '^of_x  *3.5$' "$scratch/out"
+verdict $? "mixed: rows of x: $(cat "$scratch/out")"
+"$gradc" test "$scratch/mixed.model" >"$scratch/out" 2>&1
+verdict $? "mixed: $(cat "$scratch/out")"
 total

@@ -84,7 +84,14 @@ static const char *const row_models[] = {
     "    s = scan i in 0..3, s = 0 {\n"
     "        s = s + mean((normal(shape(x)) * w)^2)\n"
     "    }\n"
-    "    loss mean(z^2) + mean(u^2) + mean(v * w) + s + mean(noisy(x, batch))\n"
+    "    e = scan i in 0..3 {\n"
+    "        f = scan j in 0..2 {\n            emit normal([batch, 3]) * w\n        }\n"
+    "        emit f\n"
+    "    }\n"
+    "    c = scan i in 0..3, c = zeros([batch, 3]) {\n        c = c + normal([batch, 3]) * w\n    "
+    "}\n"
+    "    loss mean(z^2) + mean(u^2) + mean(v * w) + s + mean(noisy(x, batch)) + mean(e^2) + "
+    "mean(c^2)\n"
     "    metric sums = sum(max(z, axis = 1)) + sum(u)\n"
     "}\n",
     /* a gradient inside of the loss */
