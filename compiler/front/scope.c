@@ -68,14 +68,22 @@ Span user_span(const Build *b, Span s)
     return s;
 }
 
+static Diag *report(Build *b, bool warning, Code code, Span span, const char *format, va_list ap)
+{
+    const char *text = arena_vprintf(&b->cx->perm, format, ap);
+    Span at = user_span(b, span);
+    Diag *d = warning ? diag_warning(b->cx, code, at, "%s", text)
+                      : diag_error(b->cx, code, at, "%s", text);
+    d->origin = origin_of(b, span);
+    return d;
+}
+
 Diag *complain(Build *b, Code code, Span span, const char *format, ...)
 {
     va_list ap;
     va_start(ap, format);
-    const char *text = arena_vprintf(&b->cx->perm, format, ap);
+    Diag *d = report(b, false, code, span, format, ap);
     va_end(ap);
-    Diag *d = diag_error(b->cx, code, user_span(b, span), "%s", text);
-    d->origin = origin_of(b, span);
     return d;
 }
 
@@ -83,10 +91,8 @@ Diag *caution(Build *b, Code code, Span span, const char *format, ...)
 {
     va_list ap;
     va_start(ap, format);
-    const char *text = arena_vprintf(&b->cx->perm, format, ap);
+    Diag *d = report(b, true, code, span, format, ap);
     va_end(ap);
-    Diag *d = diag_warning(b->cx, code, user_span(b, span), "%s", text);
-    d->origin = origin_of(b, span);
     return d;
 }
 
