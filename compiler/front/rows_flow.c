@@ -170,7 +170,7 @@ static Flow flow_reshape(const Followed *f, Ref r)
 {
     const Type *from = type_of(f->g, arg(f->g, r, 0)), *to = type_of(f->g, r);
     const Flow *x = operand(f, r, 0);
-    Flow z = {.lost = x->lost, .soft = x->soft};
+    Flow z = {.lost = x->lost};
     int a = 0, o = 0;
     if (!has_rows(x) || type_elems(from) == 0)
         return z;
@@ -194,7 +194,7 @@ static Flow flow_reshape(const Followed *f, Ref r)
 static Flow flow_transpose(const Followed *f, Ref r)
 {
     const Flow *x = operand(f, r, 0);
-    Flow z = {.lost = x->lost, .soft = x->soft};
+    Flow z = {.lost = x->lost};
     const int64_t *perm = attr(f->g, r, 0)->ints;
     for (int i = 0; i < rank(f->g, r); i++) {
         z.per[i] = x->per[perm[i]];
@@ -208,7 +208,7 @@ static Flow flow_broadcast(const Followed *f, Ref r)
     const Flow *x = operand(f, r, 0);
     Ref from = arg(f->g, r, 0);
     int more = rank(f->g, r) - rank(f->g, from);
-    Flow z = {.lost = x->lost, .soft = x->soft};
+    Flow z = {.lost = x->lost};
     for (int i = 0; i < rank(f->g, from); i++) {
         if (x->per[i] != 0 && dim(f->g, from, i) != dim(f->g, r, i + more))
             return lost;

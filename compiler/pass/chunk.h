@@ -32,7 +32,7 @@ typedef struct Region {
     int wider;     /* values are wide that have more elements than 1 / wider of the seed's */
     int32_t *axis; /* by node: which of its axes are the rows; MIXED: it is not in the region */
     bool *free;    /* by node: made of constants alone, by one element at a time */
-    int64_t extent, rows; /* all rows, and those of a chunk; the last one may have fewer */
+    int64_t extent, rows; /* all rows, and those of a chunk; the last one is filled up */
     int64_t most;         /* elements of a value in the body; above that it is chunked in turn */
     Ref first, last;      /* nodes of it */
     bool scores;          /* two products: scores, and what they weigh */
