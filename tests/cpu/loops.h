@@ -75,6 +75,37 @@ static inline Kernel *softmax(Arena *arena, DType t, int64_t m, int64_t n)
     return k;
 }
 
+/* Row after row as many loops as no set of 64 bits can name. */
+static inline Kernel *many_loops(Arena *arena, int64_t m, int64_t n)
+{
+    enum { LOOPS = 70 };
+    Kernel *k = kernel_new(arena, K_LOOP, "many_loops");
+    int out = k_buf(k, F32, m * n, K_OUT), x = k_buf(k, F32, m * n, K_IN);
+    int row = k_buf(k, F32, n, K_LOCAL);
+    Val i = k_par(k, m), j = k_par(k, n);
+    k_store(k, row, k_aff_val(j, 1), k_load(k, x, at2(i, n, j, 1)));
+    k_end(k, j);
+    for (int l = 0; l < LOOPS; l++) {
+        Val sum = k_acc(k, F32, KI_ADD);
+        j = k_red(k, n);
+        Val old = k_load(k, row, k_aff_val(j, 1));
+        k_into(k, sum, old);
+        k_store(k, row, k_aff_val(j, 1), k_binary(k, KI_SUB, old, k_const(k, F32, 0.125)));
+        k_end(k, j);
+        Val all = k_fold(k, sum);
+        j = k_par(k, n);
+        Val now = k_load(k, row, k_aff_val(j, 1));
+        now = k_binary(k, KI_ADD, now, k_binary(k, KI_MUL, all, k_const(k, F32, 0x1p-7)));
+        k_store(k, row, k_aff_val(j, 1), now);
+        k_end(k, j);
+    }
+    j = k_par(k, n);
+    k_store(k, out, at2(i, n, j, 1), k_load(k, row, k_aff_val(j, 1)));
+    k_end(k, i);
+    k_finish(k);
+    return k;
+}
+
 /* Sums over rows: a SEQ or a RED loop inside of the columns. */
 static inline Kernel *column_sums(Arena *arena, DType t, int64_t m, int64_t n, bool red, KOp op)
 {
@@ -405,6 +436,8 @@ static inline void add_shapes(Arena *arena, Kernels *s)
         add_kernel(arena, s, cumulative(arena, m, n));
         add_kernel(arena, s, nested(arena, m, n));
     }
+    add_kernel(arena, s, many_loops(arena, 5, 21));
+    add_kernel(arena, s, many_loops(arena, 40, 5));
     /* items that take long, in small blocks of the target cuda */
     add_kernel(arena, s, column_sums(arena, F32, 300, 600, false, KI_ADD));
     add_kernel(arena, s, column_sums(arena, F32, 5000, 5, true, KI_ADD));

@@ -488,9 +488,23 @@ static void store_first(Gen *g, Lv x, Lv p, int bytes, int n)
     }
 }
 
+/* Lanes that are masked off lie behind a LOCAL buffer, in what pads it, or are those of no row. */
+static bool is_padded(const Gen *g, const KAccess *a)
+{
+    const KBuf *b = &g->k->buf.at[a->buf];
+    if (b->mode != K_LOCAL || a->n_bounds > 0)
+        return false;
+    if (by_lane(g, a))
+        return true;
+    const KTerm *t = &a->at.t[0];
+    return g->from == NULL && a->at.base == 0 && a->at.n == 1 && t->v == g->lane && t->coef == 1 &&
+           g->k->inst.at[t->v].imm.i == b->elems && dtype_bytes(b->dtype) * g->width <= LOCAL_PAD;
+}
+
 static void store_run(Gen *g, const KAccess *a, DType t, Lv x, Lv mask)
 {
     Lv p = address(g, a, element(g, a, gen_affine(g, &a->at), 0));
+    mask = is_padded(g, a) ? NULL : mask;
     int bytes = dtype_bytes(t), first = first_lanes(g, mask);
     x = gen_to_mem(g, t, x);
     /* Smaller elements keep the mask: of bytes the pieces, which are more, took longer. */

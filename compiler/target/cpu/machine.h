@@ -16,6 +16,8 @@ typedef enum Feature {
     N_FEATURES
 } Feature;
 
+enum { LOCAL_PAD = 128 }; /* bytes of a LOCAL buffer are multiples of it: whole vectors */
+
 typedef struct Machine {
     const char *triple;   /* normalised */
     const char *cpu;      /* as named to the user: "znver3", "baseline" */

@@ -12,30 +12,21 @@ static bool is_loop(KOp op)
 
 typedef struct Scan {
     Tree *t;
-    int open[64]; /* bits of the loops around an instruction, outermost first */
+    Val open[64]; /* the loops around an instruction, outermost first */
     int n_open;
     Val *owner; /* by Val: ACC and VAR, the loop around */
 } Scan;
 
-static uint64_t bit_of(const Tree *t, Val loop)
-{
-    for (int i = 0; i < t->n_loops; i++)
-        if (t->loop[i] == loop)
-            return UINT64_C(1) << i;
-    assert(false && "not a loop");
-    return 0;
-}
-
 bool tree_depends(const Tree *t, Val v, Val of)
 {
-    return (t->deps[v] & bit_of(t, of)) != 0;
+    return (t->deps[v] & t->deps[of]) != 0;
 }
 
 static uint64_t around(const Scan *s)
 {
     uint64_t all = 0;
     for (int i = 0; i < s->n_open; i++)
-        all |= UINT64_C(1) << s->open[i];
+        all |= s->t->deps[s->open[i]];
     return all;
 }
 
@@ -63,7 +54,7 @@ static Val feeding_loop(const Scan *s, Val acc)
 {
     const Tree *t = s->t;
     for (int i = s->n_open; i-- > 0;) {
-        Val loop = t->loop[s->open[i]];
+        Val loop = s->open[i];
         if (loop == s->owner[acc])
             break;
         if (t->k->inst.at[loop].op == KI_RED)
@@ -78,10 +69,8 @@ static void scan_inst(Scan *s, Val v)
     const KInst *i = &t->k->inst.at[v];
     const Val arg[] = {i->a, i->b, i->c};
     if (is_loop((KOp)i->op)) {
-        assert(t->n_loops < 64);
-        s->open[s->n_open++] = t->n_loops;
-        t->loop[t->n_loops] = v;
-        t->deps[v] = UINT64_C(1) << t->n_loops++;
+        t->deps[v] = UINT64_C(1) << s->n_open;
+        s->open[s->n_open++] = v;
         return;
     }
     switch (kop_class((KOp)i->op)) {
@@ -91,7 +80,7 @@ static void scan_inst(Scan *s, Val v)
     case K_CLASS_RED:
     case K_CLASS_VAR:
         if (i->op == KI_ACC || i->op == KI_VAR)
-            s->owner[v] = s->n_open > 0 ? t->loop[s->open[s->n_open - 1]] : 0;
+            s->owner[v] = s->n_open > 0 ? s->open[s->n_open - 1] : 0;
         if (i->op == KI_INTO) {
             t->red_of[v] = feeding_loop(s, i->a);
             t->wide[i->a] |= t->red_of[v] != 0;
@@ -357,7 +346,7 @@ int64_t tree_locals(const Tree *t, int64_t *offset)
             continue;
         if (offset != NULL)
             offset[i] = bytes;
-        bytes += align_up(b->elems * dtype_bytes(b->dtype) * (v != NULL ? v->width : 1), 64);
+        bytes += align_up(b->elems * dtype_bytes(b->dtype) * (v != NULL ? v->width : 1), LOCAL_PAD);
     }
     return bytes;
 }

@@ -24,11 +24,10 @@ typedef struct Tree {
      * first; a vectorised one is the last. */
     int n_chain;
     Node *chain[MAX_CHAIN];
-    uint64_t *deps; /* by Val: the loops it depends on, bit i is loop[i] */
-    int n_loops;
-    Val loop[64];
-    Val *red_of; /* by Val, INTO: innermost RED inside of the ACC's scope, or 0 */
-    bool *wide;  /* by Val, ACC: some INTO has a red_of */
+    uint64_t *deps; /* by Val: those it depends on of the loops around it, bit i is the i-th one
+                     * from outside; of a loop: its own bit */
+    Val *red_of;    /* by Val, INTO: innermost RED inside of the ACC's scope, or 0 */
+    bool *wide;     /* by Val, ACC: some INTO has a red_of */
     /* What the threads share out: units [0, n_units), in order of the grid. The last
      * loop of a vectorised chain is cut into blocks of `block` iterations. */
     int64_t n_units, block, n_blocks;
@@ -41,7 +40,8 @@ typedef struct Tree {
 } Tree;
 
 Tree *tree_build(const Kernel *k, const Machine *m, Arena *arena);
-/* Bytes of lane scratch of the LOCAL buffers; offset of each, when not NULL. */
+/* Bytes of lane scratch of the LOCAL buffers, whole vectors of LOCAL_PAD at most; offset of each,
+ * when not NULL. */
 int64_t tree_locals(const Tree *t, int64_t *offset);
 /* The chain's vector loop, or NULL. */
 static inline const Node *tree_chain_vector(const Tree *t)

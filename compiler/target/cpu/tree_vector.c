@@ -71,6 +71,8 @@ static double access_cost(const Cost *c, const KAccess *a, bool store)
         return 4 * each;
     if (stride == 0 && !store)
         return 1 + bounds;
+    if (stride == 0 && c->t->k->buf.at[a->buf].mode == K_LOCAL) /* each lane's own, side by side */
+        return registers(c, t) + bounds;
     if (stride == 1 && (masks || !c->masked))
         return registers(c, t) * ((store ? 1.5 : 1.0) + bounds + c->masked);
     if (stride == 2 && !store && !c->masked && a->n_bounds == 0 && dtype_bytes(t) >= 4)
@@ -182,6 +184,20 @@ static bool feeds_twice(const Rules *r, const Node *in, Val into)
     return false;
 }
 
+/* All lanes would store to one element of a LOCAL buffer: only those of the chain have their own.
+ */
+static bool shares_local(const Rules *r, const KInst *store)
+{
+    const Tree *t = r->t;
+    const KAccess *a = &t->k->access.at[store->aux];
+    if (t->k->buf.at[a->buf].mode != K_LOCAL || tree_coef(&a->at, r->loop->v) != 0)
+        return false;
+    for (int i = 0; i < t->n_chain; i++)
+        if (t->chain[i] == r->loop)
+            return false;
+    return true;
+}
+
 static void check_inst(Rules *r, const Node *n)
 {
     const Tree *t = r->t;
@@ -192,6 +208,8 @@ static void check_inst(Rules *r, const Node *n)
     if (i->op == KI_SET && !opened_inside(r, r->loop, i->a))
         r->ok = false;
     if (i->op == KI_STORE && red && !free_of_carry(r, &t->k->access.at[i->aux], r->loop))
+        r->ok = false;
+    if (i->op == KI_STORE && shares_local(r, i))
         r->ok = false;
     if (i->op != KI_INTO || opened_inside(r, r->loop, i->a))
         return;
