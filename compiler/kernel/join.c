@@ -78,6 +78,33 @@ bool loop_plain(const KInst *i)
            i->op != KI_STORE;
 }
 
+bool loop_holds_one(const Kernel *k, Val loop, Val end)
+{
+    for (Val v = loop + 1; v < end; v++)
+        if (kop_class((KOp)k->inst.at[v].op) == K_CLASS_LOOP)
+            return true;
+    return false;
+}
+
+Kernel *loop_put(Arena *arena, Arena *scratch, Kernel *x, Val end)
+{
+    Val *to = NEW_ARRAY(scratch, Val, x->inst.n), next = 1, added = (Val)x->inst.n - 1;
+    bool *used = NEW_ARRAY(scratch, bool, x->inst.n);
+    for (Val v = (Val)x->inst.n; v-- > 1;) {
+        const KInst *i = &x->inst.at[v];
+        to[v] = v < end || !loop_plain(i) || used[v];
+        if (to[v] != 0)
+            k_use_operands(x, i, used);
+    }
+    for (Val v = 1; v < added; v++) {
+        if (v == end)
+            to[added] = next++;
+        if (to[v] != 0)
+            to[v] = next++;
+    }
+    return kernel_copy(arena, x, to);
+}
+
 static bool touches(const Kernel *k, Val from, Val to, int buf)
 {
     for (Val v = from; v < to; v++) {
@@ -162,14 +189,6 @@ static Val find_par(LoopPair *p)
     return 0;
 }
 
-static bool holds_loop(const Kernel *k, Val loop, Val end)
-{
-    for (Val v = loop + 1; v < end; v++)
-        if (kop_class((KOp)k->inst.at[v].op) == K_CLASS_LOOP)
-            return true;
-    return false;
-}
-
 static Kernel *join_one(Arena *arena, Arena *scratch, Kernel *k)
 {
     LoopPair p = {.k = k, .as = NEW_ARRAY(scratch, Val, k->inst.n)};
@@ -178,7 +197,7 @@ static Kernel *join_one(Arena *arena, Arena *scratch, Kernel *k)
             continue;
         p.red = v;
         p.red_end = loop_end(k, v);
-        Val store = holds_loop(k, v, p.red_end) ? 0 : find_par(&p);
+        Val store = loop_holds_one(k, v, p.red_end) ? 0 : find_par(&p);
         if (store != 0)
             return join(arena, scratch, &p, store);
     }

@@ -7,8 +7,8 @@
  *
  * K_LOOP       a list of nested loops, closed by END:
  *     PAR  iterations are independent: a target may run them in any order, in
- *          vectors and on lanes. The kernel's grid is the outermost PAR and each
- *          PAR that is all there is, constants aside, in the one around it.
+ *          vectors and on lanes. The kernel's grid is the outermost PAR and each PAR that is
+ *          all there is in the one around it, but for values that do not depend on what is stored.
  *     SEQ  iterations run in index order (backwards with aux 1).
  *     RED  an inner loop that feeds accumulators in K_LANES virtual lanes.
  *
@@ -289,6 +289,8 @@ void k_use_operands(const Kernel *k, const KInst *in, bool *used);
 Kernel *kernel_without_self_copies(Arena *arena, Kernel *k, int in, int out);
 /* ... which has no -0: k without sums of no terms that are added to what is there. */
 Kernel *kernel_without_zero_sums(Arena *arena, Kernel *k, int in, int out);
+/* The PAR loops of the grid, outermost first, `most` of them at most; gives their number. */
+int kernel_grid(const Kernel *k, Val *par, int most);
 /* A kernel in which no PAR loop stores just what a RED loop before it, of as many steps in the same
  * loop, computes: the RED loop stores it; k itself where there is none (join.c). */
 Kernel *kernel_join(Arena *arena, Kernel *k);
@@ -299,6 +301,10 @@ Kernel *kernel_share_walks(Arena *arena, Kernel *k);
  * over the same elements behind it, too, rests in an output that the last of them, a PAR loop,
  * stores to; k itself where there is none (rest.c). */
 Kernel *kernel_rest(Arena *arena, Kernel *k);
+/* A kernel in which what loops over the same elements compute at some length, one after another, is
+ * held for the others by the first one, in LOCAL buffers of `bytes` at most; k itself where there
+ * is nothing of the kind (hold.c). */
+Kernel *kernel_hold(Arena *arena, Kernel *k, int64_t bytes);
 /* A kernel in which what a PAR loop reads through an index, from a buffer that is only read, comes
  * before the loops in it; k itself where there is nothing of the kind (hoist.c). */
 Kernel *kernel_hoist(Arena *arena, Kernel *k);

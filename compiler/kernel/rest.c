@@ -15,14 +15,6 @@ typedef struct Rest {
     int n_reads;
 } Rest;
 
-static bool holds_loop(const Kernel *k, Val loop, Val end)
-{
-    for (Val v = loop + 1; v < end; v++)
-        if (kop_class((KOp)k->inst.at[v].op) == K_CLASS_LOOP)
-            return true;
-    return false;
-}
-
 /* It reads what the kernel writes. */
 static bool may_change(const Kernel *k, Val v)
 {
@@ -38,7 +30,7 @@ static void find_read(Rest *r, Arena *scratch, Val loop)
     LoopPair p = {.k = k, .red = r->red, .red_end = r->red_end, .par = loop};
     p.par_end = loop_end(k, loop);
     if (i->op == KI_SEQ || i->imm.i != first->imm.i || i->reach != first->reach ||
-        holds_loop(k, loop, p.par_end))
+        loop_holds_one(k, loop, p.par_end))
         return;
     p.as = NEW_ARRAY(scratch, Val, k->inst.n);
     p.as[loop] = r->red;
@@ -120,26 +112,6 @@ static int32_t add_access(Kernel *x, Arena *arena, const Rest *r, Val store, Val
     return x->access.n - 1;
 }
 
-/* Numbers of what stays: in later loops, what still has a use. */
-static Val *number(const Kernel *x, const Rest *r, Arena *scratch)
-{
-    Val *to = NEW_ARRAY(scratch, Val, x->inst.n), next = 1, added = (Val)x->inst.n - 1;
-    bool *used = NEW_ARRAY(scratch, bool, x->inst.n);
-    for (Val v = (Val)x->inst.n; v-- > 1;) {
-        const KInst *i = &x->inst.at[v];
-        to[v] = v < r->red_end || !loop_plain(i) || used[v];
-        if (to[v] != 0)
-            k_use_operands(x, i, used);
-    }
-    for (Val v = 1; v < added; v++) {
-        if (v == r->red_end)
-            to[added] = next++;
-        if (to[v] != 0)
-            to[v] = next++;
-    }
-    return to;
-}
-
 static Kernel *let_rest(Arena *arena, Arena *scratch, const Rest *r, Val store)
 {
     Kernel *x = kernel_copy(scratch, r->k, NULL);
@@ -153,13 +125,13 @@ static Kernel *let_rest(Arena *arena, Arena *scratch, const Rest *r, Val store)
     int32_t at = add_access(x, scratch, r, store, r->red);
     KInst put = {.op = KI_STORE, .dtype = type, .aux = at, .a = r->math};
     vec_push(scratch, &x->inst, put);
-    return kernel_copy(arena, x, number(x, r, scratch));
+    return loop_put(arena, scratch, x, r->red_end);
 }
 
 static Kernel *rest_of(Arena *arena, Arena *scratch, Kernel *k, Val red)
 {
     Rest r = {.k = k, .red = red, .red_end = loop_end(k, red)};
-    if (holds_loop(k, red, r.red_end) || k->inst.at[red].imm.i > MOST_ELEMS)
+    if (loop_holds_one(k, red, r.red_end) || k->inst.at[red].imm.i > MOST_ELEMS)
         return k;
     for (r.math = red + 1; r.math < r.red_end; r.math++) {
         if (kop_class((KOp)k->inst.at[r.math].op) != K_CLASS_MATH)

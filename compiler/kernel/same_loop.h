@@ -1,5 +1,5 @@
-/* What join.c, walk.c and rest.c share: what two loops over the same elements have in common, and
- * how changes follow one another. */
+/* What join.c, walk.c, rest.c and hold.c share: what two loops over the same elements have in
+ * common, and how changes follow one another. */
 #ifndef GRADC_KERNEL_SAME_LOOP_H
 #define GRADC_KERNEL_SAME_LOOP_H
 
@@ -18,6 +18,10 @@ Val loop_end(const Kernel *k, Val loop);
 bool loop_same(const LoopPair *p, Val x);
 /* Neither a loop's begin or end, nor what has an effect. */
 bool loop_plain(const KInst *i);
+bool loop_holds_one(const Kernel *k, Val loop, Val end);
+/* A copy of x, in which its last instruction is the last one of the loop that ends at `end`, and
+ * values behind that which nothing needs are left out. */
+Kernel *loop_put(Arena *arena, Arena *scratch, Kernel *x, Val end);
 
 /* Gives k itself, or it with one change more; `scratch` lasts until all are made. */
 typedef Kernel *LoopChange(Arena *arena, Arena *scratch, Kernel *k);

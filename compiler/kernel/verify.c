@@ -143,7 +143,7 @@ static const char *check_state(Verifier *v, const KInst *i)
 
 /* ---- loops ----------------------------------------------------------------------------- */
 
-static const char *find_ends(Verifier *v)
+static const char *check_nest(Verifier *v)
 {
     const Kernel *k = v->k;
     for (Val x = 1; x < (Val)k->inst.n; x++) {
@@ -157,28 +157,11 @@ static const char *find_ends(Verifier *v)
         } else if (i->op == KI_END) {
             if (v->depth == 0 || v->loop[v->depth - 1] != (Val)i->aux)
                 return verify_complain(v, "the loop it closes is not the innermost one");
-            v->end_of[i->aux] = x;
             v->depth--;
         }
     }
     v->at = v->depth > 0 ? v->loop[v->depth - 1] : 0;
     return v->depth > 0 ? verify_complain(v, "the loop is not closed") : NULL;
-}
-
-/* The grid: the outermost PAR, and each PAR that is all there is (constants
- * aside) in the one around it. */
-static void find_grid(Verifier *v)
-{
-    Val end = (Val)v->k->inst.n;
-    for (Val x = 1; x < end; x++) {
-        int op = inst_of(v, x)->op;
-        if (op == KI_CONST)
-            continue;
-        if (op != KI_PAR || v->end_of[x] != end - 1)
-            return;
-        end = v->end_of[x];
-        v->grid++;
-    }
 }
 
 static const char *check_loop(Verifier *v, const KInst *i)
@@ -358,7 +341,6 @@ const char *kernel_verify(const Kernel *k, Arena *scratch)
     Verifier v = {.k = k,
                   .arena = scratch,
                   .loop_of = NEW_ARRAY(scratch, Val, n),
-                  .end_of = NEW_ARRAY(scratch, Val, n),
                   .into = NEW_ARRAY(scratch, Val, n),
                   .folded = NEW_ARRAY(scratch, bool, n),
                   .written = NEW_ARRAY(scratch, bool, k->buf.n)};
@@ -368,10 +350,11 @@ const char *kernel_verify(const Kernel *k, Arena *scratch)
     if (bad == NULL && k->kind == K_CONTRACT)
         bad = check_contraction(&v);
     if (bad == NULL)
-        bad = find_ends(&v);
+        bad = check_nest(&v);
     if (bad != NULL)
         return bad;
-    find_grid(&v);
+    Val par[MAX_NEST];
+    v.grid = kernel_grid(k, par, MAX_NEST);
     for (v.at = 1; v.at < n; v.at++) {
         v.section = section_of(k, v.at);
         bad = check_inst(&v);

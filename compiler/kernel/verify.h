@@ -14,7 +14,6 @@ typedef struct Verifier {
     int depth;
     Val loop[MAX_NEST]; /* enclosing loops */
     Val *loop_of;       /* by Val: innermost loop around it, 0: none */
-    Val *end_of;        /* by loop: its END */
     Val *into;          /* by ACC: the last INTO; by VAR unused */
     bool *folded;       /* by ACC */
     bool *written;      /* by buffer: a store came before */

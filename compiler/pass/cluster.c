@@ -115,13 +115,16 @@ static void cluster_bodies(Ctx *cx, Clusters *c)
     }
 }
 
-/* In chunks of rows, which the caches hold. */
+/* What several loops of a kernel compute; in chunks of rows, which the caches hold, in outputs. */
 static void let_rest(Clusters *c)
 {
     for (int i = 0; i < c->group.n; i++) {
         Group *gr = &c->group.at[i];
-        if (gr->kind == GROUP_LOOP && gr->kernel != NULL)
+        if (gr->kind != GROUP_LOOP || gr->kernel == NULL)
+            continue;
+        if (c->tails != NULL && c->caps->rests)
             gr->kernel = kernel_rest(c->arena, gr->kernel);
+        gr->kernel = kernel_hold(c->arena, gr->kernel, c->caps->local_bytes);
     }
 }
 
@@ -157,8 +160,7 @@ static Clusters *cluster_graph(Ctx *cx, const Graph *g, const Tails *tails, cons
     }
     if (tails != NULL)
         limit_stores(c);
-    if (tails != NULL && caps->rests)
-        let_rest(c);
+    let_rest(c);
     c->scratch = NULL;
     arena_free(&scratch);
     return c;

@@ -388,6 +388,8 @@ k4_reduce_max_sum(const float *b0, float *b1, float *b2)
 {
     const int team = threadIdx.x / 16, thread = threadIdx.x % 16;
     const u32 members = 0xffffu << (threadIdx.x & 16);
+    SHARED(float, rows3, [6][24]);
+    float *const b3 = rows3[team];
     const u32 item = (u32)blockIdx.x * 6 + team;
     const int i = item;
     float acc2 = -INFINITE;
@@ -407,24 +409,22 @@ k4_reduce_max_sum(const float *b0, float *b1, float *b2)
         const float v17 = v16 - v13;
         const float v18 = exp_f32(v17);
         acc14 = acc14 + v18;
+        b3[k] = v18;
     }
-    const float v21 = team_fold<Add, 16>(members, acc14);
-    const float v23 = 1.0f / v21;
-    float acc24 = 0.0f;
+    const float v22 = team_fold<Add, 16>(members, acc14);
+    const float v24 = 1.0f / v22;
+    float acc25 = 0.0f;
     __syncwarp(members);
     for (int l = thread; l < 24; l += 16) {
-        const float v26 = b0[24 * i + l];
-        const float v27 = v26 - v13;
-        const float v28 = exp_f32(v27);
-        const float v29 = v28 * v23;
-        const float v30 = v29 * v29;
-        acc24 = acc24 + v30;
-        b2[24 * i + l] = v29;
+        const float v27 = b3[l];
+        const float v28 = v27 * v24;
+        const float v29 = v28 * v28;
+        acc25 = acc25 + v29;
+        b2[24 * i + l] = v28;
     }
-    const float v34 = team_fold<Add, 16>(members, acc24);
-    __syncwarp(members);
+    const float v33 = team_fold<Add, 16>(members, acc25);
     if (thread == 0)
-        b1[i] = v34;
+        b1[i] = v33;
 }
 
 #line 7 "rows.model"
@@ -463,6 +463,8 @@ k6_reduce_max_sum(const i64 *b0, const float *b1, float *b2, float *b3, float *b
 {
     const int team = threadIdx.x / 16, thread = threadIdx.x % 16;
     const u32 members = 0xffffu << (threadIdx.x & 16);
+    SHARED(float, rows7, [6][24]);
+    float *const b7 = rows7[team];
     const u32 item = (u32)blockIdx.x * 6 + team;
     const int i = item;
     const i64 v1 = b0[0];
@@ -486,48 +488,43 @@ k6_reduce_max_sum(const i64 *b0, const float *b1, float *b2, float *b3, float *b
         const float v23 = v22 - v19;
         const float v24 = exp_f32(v23);
         acc20 = acc20 + v24;
+        b7[k] = v24;
     }
-    const float v27 = team_fold<Add, 16>(members, acc20);
-    const float v28 = 1.0f / v27;
-    float acc29 = 0.0f;
-    for (int l = thread; l < 24; l += 16) {
-        const float v31 = b1[24 * i + l];
-        const float v32 = v31 - v19;
-        const float v33 = exp_f32(v32);
-        const float v34 = v33 * v28;
-        const float v35 = v34 * v34;
-        acc29 = acc29 + v35;
-    }
-    const float v38 = team_fold<Add, 16>(members, acc29);
-    const i64 v39 = (i64)(i);
-    const bool v40 = v39 < v1;
-    const float v42 = v40 ? v6 : 0.0f;
-    float acc43 = 0.0f;
-    for (int m = thread; m < 24; m += 16) {
-        const float v45 = b1[24 * i + m];
-        const float v46 = v45 - v19;
-        const float v47 = exp_f32(v46);
-        const float v48 = v47 * v28;
-        const float v49 = v42 * v48;
-        const float v50 = v49 + v49;
-        const float v51 = v50 * v47;
-        acc43 = acc43 + v51;
-    }
-    const float v54 = team_fold<Add, 16>(members, acc43);
+    const float v28 = team_fold<Add, 16>(members, acc20);
+    const float v29 = 1.0f / v28;
+    float acc30 = 0.0f;
     __syncwarp(members);
+    for (int l = thread; l < 24; l += 16) {
+        const float v32 = b7[l];
+        const float v33 = v32 * v29;
+        const float v34 = v33 * v33;
+        acc30 = acc30 + v34;
+    }
+    const float v37 = team_fold<Add, 16>(members, acc30);
+    const i64 v38 = (i64)(i);
+    const bool v39 = v38 < v1;
+    const float v41 = v39 ? v6 : 0.0f;
+    float acc42 = 0.0f;
+    for (int m = thread; m < 24; m += 16) {
+        const float v44 = b7[m];
+        const float v45 = v44 * v29;
+        const float v46 = v41 * v45;
+        const float v47 = v46 + v46;
+        const float v48 = v47 * v44;
+        acc42 = acc42 + v48;
+    }
+    const float v51 = team_fold<Add, 16>(members, acc42);
     if (thread == 0)
-        b2[i] = v27;
+        b2[i] = v28;
     if (thread == 0)
-        b3[i] = v38;
+        b3[i] = v37;
     if (thread == 0)
-        b4[i] = v54;
+        b4[i] = v51;
     for (int n = thread; n < 24; n += 16) {
-        const float v59 = b1[24 * i + n];
-        const float v60 = v59 - v19;
-        const float v61 = exp_f32(v60);
-        b5[24 * i + n] = v61;
-        const float v63 = v61 * v28;
-        b6[24 * i + n] = v63;
+        const float v56 = b7[n];
+        b5[24 * i + n] = v56;
+        const float v58 = v56 * v29;
+        b6[24 * i + n] = v58;
     }
 }
 
