@@ -7,8 +7,9 @@
 enum {
     TOP_LEVEL_ELEMS = 8192, /* a row kernel without row loops: one lane does all of it */
     /* flops of an element: compilers take minutes for one function of so many loop bodies ... */
-    CHAINS_MOST = 16000,
-    LOOPS_MOST = 2000 /* ... and seconds for several, whose values lie in memory in between */
+    CHAINS_MOST = 3000,
+    LOOPS_MOST = 700, /* ... and seconds for several, whose values lie in memory in between */
+    REDUCED_MOST = 16 /* ... and reductions, each of which is a loop or two over a row */
 };
 
 static GroupKind kind_of(const Graph *g, Ref r)
@@ -187,6 +188,14 @@ static bool has_reduce(const Build *b, const Group *gr)
     return gr->private.n > 0;
 }
 
+static int count_reduced(const Build *b, const Group *gr)
+{
+    int n = 0;
+    for (int i = 0; i < gr->out.n; i++)
+        n += is_reduced(b, gr->out.at[i].ref);
+    return n;
+}
+
 /* May r join the loop group? */
 static bool joins_rows(Build *b, Ref r, Group *gr, const Trace *t)
 {
@@ -202,7 +211,7 @@ static bool joins_rows(Build *b, Ref r, Group *gr, const Trace *t)
         if (!is_prefix(type_of(g, gr->out.at[i].ref), type_of(g, tall)))
             return false;
     if (has_reduce(b, gr) || is_reduced(b, r)) {
-        if (is_drawn(b, r) || has_drawn(b, gr))
+        if (is_drawn(b, r) || has_drawn(b, gr) || count_reduced(b, gr) >= REDUCED_MOST)
             return false;
         Ref low = taller ? gr->main : r;
         if (type_elems(type_of(g, low)) == 1 && row_elems(g, tall, low) > TOP_LEVEL_ELEMS)
