@@ -53,6 +53,7 @@ static void build_init(Build *b, Ctx *cx, Clusters *c)
     b->c = c;
     b->g = c->g;
     b->weight = NEW_ARRAY(c->arena, float, n);
+    b->length = NEW_ARRAY(c->arena, float, n);
     b->divides = NEW_ARRAY(c->arena, bool, n);
     b->draws = NEW_ARRAY(c->arena, bool, n);
     b->reads = NEW_ARRAY(c->arena, int32_t, n);

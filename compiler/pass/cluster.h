@@ -35,9 +35,9 @@ typedef struct Group {
     Ref main;   /* its shape gives the loops */
     VEC(GroupOut) out;
     VEC(Ref) private; /* stored nodes that only this group reads: they need no memory */
-    float weight;     /* flops of one element of each node that is stored by its loops or private */
-    bool guarded;     /* nothing but guarded assignments depends on it */
-    bool copies;      /* its outs are in memory already: they only go to a slot */
+    float weight; /* flops, or nodes, of an element of all that its loops store or keep private */
+    bool guarded; /* nothing but guarded assignments depends on it */
+    bool copies;  /* its outs are in memory already: they only go to a slot */
     Kernel *kernel;
     double ns;          /* measured of the kernel; 0: nobody has */
     int64_t lane_bytes; /* scratch of one lane that it wants of all lanes, the most of a body's; */

@@ -10,6 +10,7 @@ typedef struct Build {
     Clusters *c;
     const Graph *g;
     float *weight;      /* flops of one element, computed from stored operands */
+    float *length;      /* ... nodes, of whatever kind */
     bool *divides;      /* ... a division or a root among them */
     bool *draws;        /* ... a random number */
     int32_t *reads;     /* places that read it, looking through views */

@@ -6,7 +6,7 @@
 
 enum {
     TOP_LEVEL_ELEMS = 8192, /* a row kernel without row loops: one lane does all of it */
-    /* flops of an element: compilers take minutes for one function of so many loop bodies ... */
+    /* flops of an element, or nodes: compilers take minutes for one function of so many ... */
     CHAINS_MOST = 3000,
     LOOPS_MOST = 700, /* ... and seconds for several, whose values lie in memory in between */
     REDUCED_MOST = 16 /* ... and reductions, each of which is a loop or two over a row */
@@ -32,6 +32,12 @@ static void add_out(Clusters *c, Group *gr, Ref r, int32_t slot)
     vec_push(c->arena, &gr->out, o);
 }
 
+/* What it has a compiler do. */
+static float weight_of(const Build *b, Ref r)
+{
+    return b->weight[r] > b->length[r] ? b->weight[r] : b->length[r];
+}
+
 static int new_group(Build *b, Ref r, int32_t slot)
 {
     Clusters *c = b->c;
@@ -39,7 +45,7 @@ static int new_group(Build *b, Ref r, int32_t slot)
                 .anchor = r,
                 .main = r,
                 .guarded = b->guarded[r],
-                .weight = b->weight[r]};
+                .weight = weight_of(b, r)};
     vec_push(c->arena, &c->group, gr);
     Group *at = &c->group.at[c->group.n - 1];
     if (slot >= 0 || c->stored[r])
@@ -201,7 +207,7 @@ static bool joins_rows(Build *b, Ref r, Group *gr, const Trace *t)
 {
     const Graph *g = b->g;
     const Type *mine = type_of(g, r);
-    if (b->long_chains && gr->weight + b->weight[r] > (float)LOOPS_MOST)
+    if (b->long_chains && gr->weight + weight_of(b, r) > (float)LOOPS_MOST)
         return false;
     bool taller = is_prefix(type_of(g, gr->main), mine);
     if (!taller && !is_prefix(mine, type_of(g, gr->main)))
@@ -316,7 +322,7 @@ static void join(Build *b, Ref r, int32_t slot, int into)
         gr->main = r;
     add_out(c, gr, r, slot);
     c->group_of[r] = into;
-    gr->weight += b->weight[r];
+    gr->weight += weight_of(b, r);
 }
 
 /* In a kernel of the forward pass a second computation, or what is made of it, would be done,
@@ -644,7 +650,7 @@ void make_groups(Build *b)
     for (Ref r = 1; r < (Ref)g->node.n; r++)
         if (!ref_is_source(g, r) && has_group(b, r)) {
             collect_leaves(b, r, r, seen);
-            weight += b->weight[r];
+            weight += weight_of(b, r);
         }
     b->long_chains = weight > (float)CHAINS_MOST;
     mark_besides(b);

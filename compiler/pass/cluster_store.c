@@ -6,7 +6,7 @@ enum {
     INLINE_EXPANDED = 4, /* ... read many times through a broadcast or window */
     SPREAD_WIDE = 4096,  /* ... so many times, where it has a division or a root */
     INLINE_FACTOR = 1,   /* ... by contractions in a chunk of rows, which the caches hold */
-    INLINE_MOST = 400,   /* an expression this long is cut */
+    INLINE_MOST = 400,   /* an expression of so many flops, or nodes, is cut */
     SCALAR_MOST = 32,    /* ... a scalar one: sums over all parameters share kernels */
     FEW_OF = 16          /* so many times less is few */
 };
@@ -220,13 +220,14 @@ static void store_operands(Build *b, Ref r)
     }
 }
 
-static float expression_weight(const Build *b, Ref r)
+/* `of` the operands that are computed where r is. */
+static float sum_inlined(const Build *b, Ref r, const float *of)
 {
     float w = 0;
     for (int i = 0; i < node(b->g, r)->n_args; i++) {
         Ref a = arg(b->g, r, i);
         if (!b->c->stored[a])
-            w += b->weight[a];
+            w += of[a];
     }
     return w;
 }
@@ -390,7 +391,8 @@ static void choose_node(Build *b, Ref r)
         store_operands(b, r);
         return;
     }
-    b->weight[r] = expression_weight(b, r) + op_flops(&b->op_flops, g, r);
+    b->weight[r] = sum_inlined(b, r, b->weight) + op_flops(&b->op_flops, g, r);
+    b->length[r] = sum_inlined(b, r, b->length) + !ref_is_source(g, r);
     b->wide[r] = wide_operands(b, r);
     b->draws[r] = draws(b, r);
     if (ends_epilogue(b, r)) {
@@ -404,7 +406,8 @@ static void choose_node(Build *b, Ref r)
                 b->most_read[r] / SPREAD_WIDE >= type_elems(type_of(g, r));
     bool expanded = b->expanded[r] && (slow || b->weight[r] > (float)INLINE_EXPANDED);
     bool factor = c->tails != NULL && b->contracts[r] > 1 && b->weight[r] >= (float)INLINE_FACTOR;
-    bool heavy = factor || shared || expanded || b->weight[r] > most;
+    bool heavy =
+        factor || shared || expanded || b->weight[r] > most || b->length[r] > (float)INLINE_MOST;
     if ((kind == OP_POINTWISE || op_of(g, r) == OP_concat) &&
         (heavy || takes_place(b, r) || saves_reads(b, r) || replaces_operands(b, r)))
         store(b, r);

@@ -75,9 +75,31 @@ int elem_mark(const Elem *e)
     return e->memo.n;
 }
 
+/* Its place is one of the nest's loops. */
+static bool is_of_nest(const Elem *e, const Memo *m)
+{
+    for (int a = 0; a < rank(e->g, m->ref); a++)
+        for (int i = 0; i < m->idx[a].n; i++)
+            if (m->idx[a].t[i].v >= e->nest_end)
+                return false;
+    return true;
+}
+
+/* Nothing runs the kernel of a trace, so what is asked for once at a place of the nest need not be
+ * followed again, from whatever loop that was: each reduction would be for all those behind it. */
 void elem_forget(Elem *e, int mark)
 {
-    e->memo.n = mark;
+    int n = mark;
+    for (int i = mark; i < e->memo.n && e->tracing; i++)
+        if (is_of_nest(e, &e->memo.at[i]))
+            e->memo.at[n++] = e->memo.at[i];
+    e->memo.n = n;
+}
+
+void elem_trace(Elem *e)
+{
+    e->tracing = true;
+    e->nest_end = (Val)e->k->inst.n;
 }
 
 /* True if r is read from memory by this kernel. */
@@ -267,13 +289,19 @@ static Val elem_beyond_guards(Elem *e, Ref r, const KAff *idx)
     return v;
 }
 
+/* Apart from elem_at(), which calls itself: this takes 2 KiB of the stack. */
+static __attribute__((noinline)) bool is_inside(const Elem *e, Ref r, const KAff *idx)
+{
+    KBound b[MAX_RANK];
+    return bounds_of(e, r, idx, b) == 0;
+}
+
 Val elem_at(Elem *e, Ref r, const KAff *idx)
 {
     if (e->trouble != FINE)
         return 0;
     int n = rank(e->g, r);
-    KBound b[MAX_RANK];
-    if (e->guard != 0 && e->selects && bounds_of(e, r, idx, b) == 0)
+    if (e->guard != 0 && e->selects && is_inside(e, r, idx))
         return elem_beyond_guards(e, r, idx);
     if (e->tracing)
         request_add(e, r, n, idx);

@@ -66,6 +66,7 @@ struct Elem {
     double otherwise;
     VEC(Request) request; /* tracing: what is read, and where the sum is wanted */
     bool tracing;
+    Val nest_end; /* ... instructions before it are the nest's loops */
     Trouble trouble;
     Val cut_loop;
     int64_t cut_by;
@@ -73,6 +74,8 @@ struct Elem {
 };
 
 void elem_init(Elem *e, Kernel *k, const Graph *g, Arena *arena, const bool *stored);
+/* From here on what is asked for is noted; the nest's loops are open. */
+void elem_trace(Elem *e);
 int elem_buffer(Elem *e, Ref r); /* kernel buffer that holds r, for reading */
 int elem_out_buffer(Elem *e, Ref r, int out, DType t, int64_t elems);
 KAff elem_linear(const Type *t, const KAff *idx); /* row-major offset */

@@ -189,7 +189,7 @@ static Trouble loop_trace(LoopBuild *b)
         nest_open(&b->nest, k, l);
         b->traced[l] = *nest_val(&b->nest, l);
     }
-    b->e.tracing = true;
+    elem_trace(&b->e);
     for (int i = 0; i < b->gr->out.n && b->e.trouble == FINE; i++) {
         KAff idx[MAX_RANK];
         Ref r = b->gr->out.at[i].ref;
@@ -364,7 +364,7 @@ static Trouble con_trace(ConBuild *b)
     for (int l = 0; l < b->nest.n_loops; l++)
         nest_open(&b->nest, k, l);
     set_here(b->c, b->gr, &b->e);
-    b->e.tracing = true;
+    elem_trace(&b->e);
     b->e.sum_of = b->con;
     b->e.sum = k_const(k, type_of(g, b->con)->dtype, 0);
     for (int i = -1; i < b->gr->out.n; i++) {
@@ -709,10 +709,10 @@ void trace_node(const Clusters *c, Ref r, const Ref *here, int n_here, Trace *t)
         elem_init(&e, k, c->g, c->scratch, c->stored);
         e.here = here;
         e.n_here = n_here;
-        e.tracing = true;
         nest_number(&ns);
         for (int l = 0; l < ns.n_loops; l++)
             nest_open(&ns, k, l);
+        elem_trace(&e);
         KAff idx[MAX_RANK];
         nest_index(&ns, type_of(c->g, r), idx);
         elem_at(&e, r, idx);
