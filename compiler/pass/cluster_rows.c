@@ -114,8 +114,23 @@ static bool reduces_again(Build *b, Ref x, unsigned walked, const Group *gr)
     return t->trouble != FINE;
 }
 
+/* All that r takes of the group, computed where r is: walks multiply, as those of a sorting network
+ * do, each of whose values is made of two at other places. */
+static bool is_short_here(const Build *b, Ref r, const Group *gr)
+{
+    enum { INSTS_MOST = 600 };
+    Ref *here = NEW_ARRAY(b->c->scratch, Ref, gr->out.n + 1);
+    Trace t;
+    for (int i = 0; i < gr->out.n; i++)
+        here[i] = gr->out.at[i].ref;
+    here[gr->out.n] = r;
+    trace_node(b->c, r, here, gr->out.n + 1, &t);
+    return t.trouble != FINE || t.kernel->inst.n <= INSTS_MOST;
+}
+
 bool reads_rows(Build *b, const Trace *t, const Group *gr)
 {
+    bool walks = false;
     for (int i = 0; i < t->request.n; i++) {
         const Request *q = &t->request.at[i];
         Ref from = memory_of(b->g, b->c->stored, q->ref);
@@ -125,9 +140,10 @@ bool reads_rows(Build *b, const Trace *t, const Group *gr)
             continue;
         if (!is_walk_in_row(b, t, q, from)) /* which is along the last axis */
             return false;
+        walks = true;
         b->stamp_now++;
         if (reduces_again(b, from, from == q->ref ? 1u << (rank(b->g, from) - 1) : ~0u, gr))
             return false;
     }
-    return true;
+    return !walks || is_short_here(b, t->request.at[0].ref, gr); /* its own node comes first */
 }

@@ -63,4 +63,41 @@ for name in softmax40 norm30; do
     "$gradc" test "$scratch/$name.model" --verify >"$scratch/out" 2>&1
     verdict $? "$name: differences, threads and bits: $(cat "$scratch/out")"
 done
+
+# A stack of 8 MiB was too little for expressions of so many nodes, 10 GiB for the sums, and minutes
+# for the network.
+long() { # NAME STATEMENTS STEPS
+    cat >"$scratch/$1.model" <<E3
+model long(n = $3) {
+    input x : f32[4, 8]
+    input k : i32[4] in 0..8
+    param w : f32[8] = ones
+    h = x * w
+    j = k
+    c = k > 3
+    s = sum(w)
+    for i in 0..n {
+        $2
+    }
+    loss mean(h^2) + sum(cast(j, f32)) + sum(cast(c, f32)) + s
+}
+train long { optimizer sgd(lr = 0.01) }
+E3
+    (ulimit -v 4000000; "$gradc" build -q "$scratch/$1.model" -o "$scratch/m.o") >"$scratch/out" 2>&1
+    verdict $? "$1: $3 steps are built: $(cat "$scratch/out")"
+}
+
+long integers "j = (j * 3 + i) % 7" 1000
+long bools "c = (c and k > i) or not c" 2000
+long scalars "s = s * 0.999 + x[0, 0] * 0.001" 3000
+long sums "h = 0.5 * h + 0.1 * sum(h, axis = 1, keep = true)" 40
+long maxima "h = 0.5 * h + 0.4 * max(h, axis = 1, keep = true)" 40
+long taken "h = 0.5 * h + 0.1 * insert_axis(take_along(h, k, axis = 1), 1)" 80
+network='h = concat([min(h[:, ::2], h[:, 1::2]), max(h[:, ::2], h[:, 1::2])], axis = 1)'
+long network "$network" 20
+for name in sums taken network; do
+    sed 's/n = [0-9]*/n = 6/' "$scratch/$name.model" >"$scratch/short.model"
+    "$gradc" test "$scratch/short.model" --verify >"$scratch/out" 2>&1
+    verdict $? "$name: differences, threads and bits: $(cat "$scratch/out")"
+done
 total
