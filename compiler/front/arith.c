@@ -236,30 +236,38 @@ static const Value *matmul(Build *b, const Value *l, const Value *r, const Spans
     return made(b, z);
 }
 
-/* Integer x - y*q for q rounded down, so that the remainder has the sign of y. */
-static Ref floor_mod(Graph *g, Ref x, Ref y)
+/* Where an integer quotient that is cut towards zero is 1 above the one that is rounded down:
+ * the remainder `rem` of x by y is not 0 and has not the sign of y. */
+static Ref cut_above(Graph *g, Ref rem, Ref y)
 {
-    Ref rem = g_binary(g, OP_rem, x, y);
-    Type t = *type_of(g, x);
-    Ref zero = g_full(g, t, 0);
+    Ref zero = g_full(g, *type_of(g, y), 0);
     Ref off = g_binary(g, OP_ne, rem, zero);
     Ref below = g_binary(g, OP_lt, rem, zero);
     Ref y_below = g_binary(g, OP_lt, y, zero);
     Ref differ = g_binary(g, OP_ne, below, y_below);
-    Ref wrong = g_binary(g, OP_and, off, differ);
+    return g_binary(g, OP_and, off, differ);
+}
+
+/* Integer x - y*q for q rounded down, so that the remainder has the sign of y. */
+static Ref floor_mod(Graph *g, Ref x, Ref y)
+{
+    Ref rem = g_binary(g, OP_rem, x, y);
+    Ref wrong = cut_above(g, rem, y);
     Ref moved = g_add(g, rem, y);
     return g_where(g, wrong, moved, rem);
 }
 
+/* Of integers not by way of x minus its remainder, which may be beyond their type. */
 static Ref floor_div(Graph *g, Ref x, Ref y)
 {
-    if (dtype_is_float(type_of(g, x)->dtype)) {
-        Ref q = g_div(g, x, y);
+    Ref q = g_div(g, x, y);
+    if (dtype_is_float(type_of(g, x)->dtype))
         return g_unary(g, OP_floor, q);
-    }
-    Ref rem = floor_mod(g, x, y);
-    Ref whole = g_sub(g, x, rem);
-    return g_div(g, whole, y);
+    Ref rem = g_binary(g, OP_rem, x, y);
+    Ref wrong = cut_above(g, rem, y);
+    Ref one = g_full(g, *type_of(g, y), 1);
+    Ref lower = g_sub(g, q, one);
+    return g_where(g, wrong, lower, q);
 }
 
 static Ref modulo(Graph *g, Ref x, Ref y)
