@@ -334,14 +334,21 @@ static bool holds(DType wide, DType narrow)
     }
 }
 
-/* What went through a wider type did not change there. */
+/* Whether a cast from `from` to t is the same by way of `wide`: what went through a wider type did
+ * not change there. But of integers a float saturates, and an integer wraps, in a narrower type. */
+static bool same_through(DType wide, DType from, DType t)
+{
+    bool saturates = dtype_is_float(wide) && dtype_is_int(from) && dtype_is_int(t);
+    return holds(wide, from) && (!saturates || t == from || holds(t, from));
+}
+
 static Ref cast_simple(Graph *g, Ref n)
 {
     Ref x = arg(g, n, 0);
-    DType t = type_of(g, n)->dtype;
-    if (type_of(g, x)->dtype == t)
+    DType t = type_of(g, n)->dtype, wide = type_of(g, x)->dtype;
+    if (wide == t)
         return x;
-    if (op_of(g, x) != OP_cast || !holds(type_of(g, x)->dtype, type_of(g, arg(g, x, 0))->dtype))
+    if (op_of(g, x) != OP_cast || !same_through(wide, type_of(g, arg(g, x, 0))->dtype, t))
         return NONE;
     return g_cast(g, t, arg(g, x, 0));
 }
@@ -355,9 +362,10 @@ const Op op_cast = {
     .simple = cast_simple,
     .scalar = cast_scalar,
     .vjp = cast_vjp,
-    .doc = "Another element type. Floats round to nearest even; f16 and bf16 are made from f32, "
-           "which all else becomes first. Float to integer cuts and saturates, NaN gives 0; to "
-           "bool is x != 0.",
+    .doc =
+        "Another element type. Floats round to nearest even; f16 and bf16 are made from f32, "
+        "which all else becomes first. Float to integer cuts and saturates, NaN gives 0; integer "
+        "to integer wraps; to bool is x != 0.",
     .example =
         "cast(f32[2,3], dtype = f64); cast(f32[3], dtype = bf16); cast(i32[3], dtype = f32); "
         "cast(f32[3], dtype = i32); cast(bool[3], dtype = f32)",

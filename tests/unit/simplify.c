@@ -41,6 +41,8 @@ static const char *printed(const Graph *g)
 /* ---- pairs ---------------------------------------------------------------------- */
 
 #define X "%1 = input(index = 0, dtype = f32, shape = [2,6]) "
+#define K "%1 = input(index = 0, dtype = i32, shape = [6]) "
+#define U "%1 = input(index = 0, dtype = u8, shape = [6]) "
 #define Y "%2 = input(index = 1, dtype = f32, shape = [2,6]) "
 #define FULL(n, v)                                                                                 \
     "%" n "0 = const(dtype = f32, value = " v ") %" n " = broadcast(%" n "0, shape = [2,6]) "
@@ -61,6 +63,17 @@ static const struct Pair {
     {X "%2 = max(%1, %1) other %2", X "other %1"},
     {X "%2 = cast(%1, dtype = f32) other %2", X "other %1"},
     {X "%2 = cast(%1, dtype = f64) %3 = cast(%2, dtype = f32) other %3", X "other %1"},
+    {K "%2 = cast(%1, dtype = f64) %3 = cast(%2, dtype = i32) other %3", K "other %1"},
+    {K "%2 = cast(%1, dtype = f64) %3 = cast(%2, dtype = i64) other %3",
+     K "%2 = cast(%1, dtype = i64) other %2"},
+    {K "%2 = cast(%1, dtype = f64) %3 = cast(%2, dtype = bool) other %3",
+     K "%2 = cast(%1, dtype = bool) other %2"},
+    {K "%2 = cast(%1, dtype = f64) %3 = cast(%2, dtype = f32) other %3",
+     K "%2 = cast(%1, dtype = f32) other %2"},
+    {K "%2 = cast(%1, dtype = i64) %3 = cast(%2, dtype = u8) other %3",
+     K "%2 = cast(%1, dtype = u8) other %2"},
+    {U "%2 = cast(%1, dtype = f32) %3 = cast(%2, dtype = i32) other %3",
+     U "%2 = cast(%1, dtype = i32) other %2"},
     {X Y "%3 = lt(%1, %2) %4 = not(%3) %5 = where(%4, %1, %2) other %5",
      X Y "%3 = lt(%1, %2) %4 = where(%3, %2, %1) other %4"},
     {X Y "%30 = const(dtype = bool, value = 1) %3 = broadcast(%30, shape = [2,6]) "
@@ -82,6 +95,8 @@ static const struct Pair {
     {X "%2 = div(%1, %1) other %2", NULL},
     {X "%2 = eq(%1, %1) other %2", NULL},
     {X "%2 = cast(%1, dtype = bf16) %3 = cast(%2, dtype = f32) other %3", NULL},
+    {K "%2 = cast(%1, dtype = f64) %3 = cast(%2, dtype = u8) other %3", NULL},
+    {K "%2 = cast(%1, dtype = f32) %3 = cast(%2, dtype = i64) other %3", NULL},
     {X "%2 = stop_gradient(%1) other %2", NULL},
     {X "%2 = slice(%1, axis = 0, size = 1, step = 1) %3 = sum(%2, axis = 0) other %3", NULL},
     {X FULL("3", "1e-40") "%4 = sub(%1, %3) other %4", NULL},
