@@ -260,10 +260,11 @@ static void abs_vjp(Graph *g, Ref n, Ref ct, Ref d[])
     d[0] = g_where(g, positive, ct, not_up);
 }
 
+/* |-x| is |x|, but not of u8: there is no -x below 0, and |x| is x. */
 static Ref abs_simple(Graph *g, Ref n)
 {
     Ref x = arg(g, n, 0);
-    if (op_of(g, x) == OP_abs)
+    if (op_of(g, x) == OP_abs || type_of(g, x)->dtype == U8)
         return x;
     return op_of(g, x) == OP_neg ? g_unary(g, OP_abs, arg(g, x, 0)) : NONE;
 }

@@ -59,6 +59,7 @@ static const struct Pair {
     {X FULL("3", "-0") "%4 = add(%3, %1) other %4", X "other %1"},
     {X "%2 = neg(%1) %3 = neg(%2) other %3", X "other %1"},
     {X "%2 = neg(%1) %3 = abs(%2) other %3", X "%2 = abs(%1) other %2"},
+    {U "%2 = neg(%1) %3 = abs(%2) other %3", U "%2 = neg(%1) other %2"},
     {X "%2 = relu(%1) %3 = relu(%2) other %3", X "%2 = relu(%1) other %2"},
     {X "%2 = max(%1, %1) other %2", X "other %1"},
     {X "%2 = cast(%1, dtype = f32) other %2", X "other %1"},
