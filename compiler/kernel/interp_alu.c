@@ -94,14 +94,14 @@ int32_t interp_philox(uint64_t key, uint64_t lo, uint64_t hi)
 
 /* ---- conversions ------------------------------------------------------------ */
 
-/* Truncates and saturates; NaN gives 0. */
+/* Truncates and saturates, and NaN gives 0; to bool it is x != 0, as of NaN. */
 static int64_t to_int(DType t, double x)
 {
+    if (t == BOOL)
+        return x != 0;
     if (x != x)
         return 0;
     switch (t) {
-    case BOOL:
-        return x != 0;
     case U8:
         return x <= 0 ? 0 : x >= 255 ? 255 : (int64_t)x;
     case I32:

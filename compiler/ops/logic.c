@@ -365,7 +365,7 @@ const Op op_cast = {
     .doc =
         "Another element type. Floats round to nearest even; f16 and bf16 are made from f32, "
         "which all else becomes first. Float to integer cuts and saturates, NaN gives 0; integer "
-        "to integer wraps; to bool is x != 0.",
+        "to integer wraps; to bool is x != 0, which NaN is.",
     .example =
         "cast(f32[2,3], dtype = f64); cast(f32[3], dtype = bf16); cast(i32[3], dtype = f32); "
         "cast(f32[3], dtype = i32); cast(bool[3], dtype = f32)",

@@ -164,6 +164,8 @@ static const struct Pair {
      "%1 = const(dtype = i64, value = 9007199254740995) other %1"},
     {"%1 = const(dtype = f32, value = 0.1) %2 = cast(%1, dtype = f64) other %2",
      "%1 = const(dtype = f64, value = 0.10000000149011612) other %1"},
+    {"%1 = const(dtype = f32, value = nan) %2 = cast(%1, dtype = bool) other %2",
+     "%1 = const(dtype = bool, value = 1) other %1"},
     {"%1 = const(dtype = f32, value = 1) %2 = broadcast(%1, shape = [1000,1000]) %3 = exp(%2) "
      "%4 = neg(%3) other %4",
      "%1 = const(dtype = f32, value = -2.7182817) %2 = broadcast(%1, shape = [1000,1000]) "

@@ -225,8 +225,8 @@ static Lv int_op(Gen *g, KOp op, DType t, Lv x, Lv y)
 static Lv float_to_int(Gen *g, DType from, DType t, Lv x)
 {
     Lt to = gen_type(g, t, lanes_of(x));
-    if (t == BOOL) /* NaN gives false, as it gives 0 */
-        return FCMP(ONE, x, like_float(g, from, x, 0));
+    if (t == BOOL) /* NaN differs from 0 */
+        return FCMP(UNE, x, like_float(g, from, x, 0));
     Lt types[] = {to, LLVMTypeOf(x)};
     return ir_intrinsic(g->ir, t == U8 ? "llvm.fptoui.sat" : "llvm.fptosi.sat", types, 2, &x, 1);
 }

@@ -242,10 +242,10 @@ static const char *cast(Printer *p, DType from, DType t, const char *x)
             return cu_printf(p, "(double)(%s)", x);
         return rounded(p, t, cu_printf(p, "(float)(%s)", x));
     }
+    if (t == BOOL) /* NaN differs from 0 */
+        return cu_printf(p, "%s != 0", x);
     if (!dtype_is_float(from))
-        return t == BOOL ? cu_printf(p, "%s != 0", x) : cu_printf(p, "(%s)(%s)", cu_type(t), x);
-    if (t == BOOL) /* NaN gives false, as it gives 0 */
-        return cu_printf(p, "%s < 0 || %s > 0", x, x);
+        return cu_printf(p, "(%s)(%s)", cu_type(t), x);
     return cu_printf(p, "to_%s(%s)", dtype_name(t), x);
 }
 
