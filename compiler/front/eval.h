@@ -186,7 +186,7 @@ struct Level {
     VEC(Ref) captured; /* of `around`, by argument number - fixed */
     VEC(Ref) arg;      /* of `body` */
     VEC(const Value *) emitted;
-    VEC(Span) emitted_at;
+    VEC(const Expr *) emitted_by;
     Ref index, draw_step; /* of `body`: which step it is; what its draws are keyed by */
 };
 

@@ -155,20 +155,26 @@ static bool count_carries(Build *b, ScanForm *s)
     return true;
 }
 
-/* A constant first value has the type of the sequences, if they are floats. */
-static DType usual_type(Build *b, const ScanForm *s)
+/* The type of the first of given[from .. to) that are floats, or else `t`. */
+static DType float_type(const Graph *around, const ScanForm *s, int from, int to, DType t)
 {
-    for (int i = 0; i < s->n_sequences; i++) {
-        DType t = type_of(b->g, s->given[s->n_carries + i])->dtype;
-        if (dtype_is_float(t))
-            return t;
+    for (int i = from; i < to; i++) {
+        DType is = type_of(around, s->given[i])->dtype;
+        if (dtype_is_float(is))
+            return is;
     }
-    return F32;
+    return t;
+}
+
+/* A constant has the type of the sequences, if they are floats, or else `t`. */
+static DType usual_type(const Graph *around, const ScanForm *s, DType t)
+{
+    return float_type(around, s, s->n_carries, s->n_carries + s->n_sequences, t);
 }
 
 static bool read_carries(Build *b, ScanForm *s)
 {
-    DType t = usual_type(b, s);
+    DType t = usual_type(b->g, s, F32);
     for (int i = 0; i < s->n_carries; i++) {
         const Value *v = eval(b, s->carry[i]->value);
         s->given[i] = want_tensor(b, v, s->carry[i]->value->span, t);
@@ -225,22 +231,39 @@ static bool carry_result(Build *b, ScanForm *s, int i)
     return false;
 }
 
+/* The type of a number that is emitted: the carry's, if it is emitted by the name of one; or else
+ * that of the floats around it. */
+static DType emitted_type(const ScanForm *s, const Expr *e)
+{
+    const Graph *around = s->level.around;
+    for (int i = 0; e->kind == EXPR_NAME && i < s->n_carries; i++)
+        if (e->name.module.text == NULL && e->name.name.text == s->carry[i]->name.text)
+            return type_of(around, s->given[i])->dtype;
+    return usual_type(around, s, float_type(around, s, 0, s->n_carries, F32));
+}
+
+static bool emitted_result(Build *b, ScanForm *s, const Value *v, const Expr *e)
+{
+    Ref r = want_tensor(b, v, e->span, emitted_type(s, e));
+    if (r == NONE)
+        return false;
+    if (rank(b->g, r) < s->axis) {
+        complain(b, E0222, e->span, "%s can't be stacked along axis %d",
+                 type_text(&b->cx->perm, type_of(b->g, r)), s->axis);
+        return false;
+    }
+    graph_root(b->g, ROOT_RESULT, "emit", r, -1, -1);
+    return true;
+}
+
 static bool body_results(Build *b, ScanForm *s)
 {
     bool fine = true;
     for (int i = 0; i < s->n_carries; i++)
         fine = carry_result(b, s, i) && fine;
-    for (int i = 0; i < s->level.emitted.n; i++) {
-        Ref r = want_tensor(b, s->level.emitted.at[i], s->level.emitted_at.at[i], F32);
-        if (r == NONE)
+    for (int i = 0; i < s->level.emitted.n; i++)
+        if (!emitted_result(b, s, s->level.emitted.at[i], s->level.emitted_by.at[i]))
             return false;
-        if (rank(b->g, r) < s->axis) {
-            complain(b, E0222, s->level.emitted_at.at[i], "%s can't be stacked along axis %d",
-                     type_text(&b->cx->perm, type_of(b->g, r)), s->axis);
-            return false;
-        }
-        graph_root(b->g, ROOT_RESULT, "emit", r, -1, -1);
-    }
     return fine;
 }
 

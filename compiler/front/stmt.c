@@ -277,7 +277,7 @@ static void exec_emit(Build *b, const Stmt *s)
 {
     for (int i = 0; i < s->values.n; i++) {
         vec_push(&b->arena, &b->level->emitted, eval(b, s->values.at[i]));
-        vec_push(&b->arena, &b->level->emitted_at, s->values.at[i]->span);
+        vec_push(&b->arena, &b->level->emitted_by, s->values.at[i]);
     }
 }
 
