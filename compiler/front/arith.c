@@ -236,9 +236,9 @@ static const Value *matmul(Build *b, const Value *l, const Value *r, const Spans
     return made(b, z);
 }
 
-/* Where an integer quotient that is cut towards zero is 1 above the one that is rounded down:
- * the remainder `rem` of x by y is not 0 and has not the sign of y. */
-static Ref cut_above(Graph *g, Ref rem, Ref y)
+/* Where a quotient by y that leaves `rem` is 1 above the one that is rounded down: `rem` is not 0
+ * and has not the sign of y. */
+static Ref too_high(Graph *g, Ref rem, Ref y)
 {
     Ref zero = g_full(g, *type_of(g, y), 0);
     Ref off = g_binary(g, OP_ne, rem, zero);
@@ -248,15 +248,6 @@ static Ref cut_above(Graph *g, Ref rem, Ref y)
     return g_binary(g, OP_and, off, differ);
 }
 
-/* Integer x - y*q for q rounded down, so that the remainder has the sign of y. */
-static Ref floor_mod(Graph *g, Ref x, Ref y)
-{
-    Ref rem = g_binary(g, OP_rem, x, y);
-    Ref wrong = cut_above(g, rem, y);
-    Ref moved = g_add(g, rem, y);
-    return g_where(g, wrong, moved, rem);
-}
-
 /* Of integers not by way of x minus its remainder, which may be beyond their type. */
 static Ref floor_div(Graph *g, Ref x, Ref y)
 {
@@ -264,19 +255,31 @@ static Ref floor_div(Graph *g, Ref x, Ref y)
     if (dtype_is_float(type_of(g, x)->dtype))
         return g_unary(g, OP_floor, q);
     Ref rem = g_binary(g, OP_rem, x, y);
-    Ref wrong = cut_above(g, rem, y);
+    Ref wrong = too_high(g, rem, y);
     Ref one = g_full(g, *type_of(g, y), 1);
     Ref lower = g_sub(g, q, one);
     return g_where(g, wrong, lower, q);
 }
 
+/* x - y*q of floats, for a q that is rounded; 0 times an infinite y is 0. */
+static Ref float_rem(Graph *g, Ref x, Ref y)
+{
+    Ref q = floor_div(g, x, y);
+    Ref zero = g_full(g, *type_of(g, y), 0);
+    Ref none = g_binary(g, OP_eq, q, zero);
+    Ref whole = g_mul(g, q, y);
+    whole = g_where(g, none, q, whole);
+    return g_sub(g, x, whole);
+}
+
+/* The remainder that has the sign of y. */
 static Ref modulo(Graph *g, Ref x, Ref y)
 {
-    if (!dtype_is_float(type_of(g, x)->dtype))
-        return floor_mod(g, x, y);
-    Ref q = floor_div(g, x, y);
-    Ref whole = g_mul(g, q, y);
-    return g_sub(g, x, whole);
+    bool is_float = dtype_is_float(type_of(g, x)->dtype);
+    Ref rem = is_float ? float_rem(g, x, y) : g_binary(g, OP_rem, x, y);
+    Ref wrong = too_high(g, rem, y);
+    Ref moved = g_add(g, rem, y);
+    return g_where(g, wrong, moved, rem);
 }
 
 static Ref binary_node(Graph *g, Operator op, Ref x, Ref y)

@@ -76,6 +76,13 @@ const Value *fold_result(Build *b, double z, bool of_finite, Span at)
     return value_float(&b->arena, z);
 }
 
+/* With the sign of y, as of tensors (arith.c). */
+static double float_mod(double x, double y)
+{
+    double q = floor(x / y), rem = q == 0 ? x - q : x - y * q;
+    return rem != 0 && (rem < 0) != (y < 0) ? rem + y : rem;
+}
+
 /* y is not 0 where it divides. */
 static double float_result(Operator op, double x, double y)
 {
@@ -92,10 +99,8 @@ static double float_result(Operator op, double x, double y)
         return x / y;
     case OPERATOR_FLOORDIV:
         return floor(x / y);
-    default: /* MOD, with the sign of y */
-        if (isinf(y) && isfinite(x))
-            return x == 0 || (x < 0) == (y < 0) ? x : y;
-        return x - y * floor(x / y);
+    default:
+        return float_mod(x, y);
     }
 }
 
