@@ -190,6 +190,7 @@ static Ref power(Graph *g, Ref x, int n)
     }
 }
 
+/* x^-n stays a power, whose derivative is one, too: that of 1/x^n would have 1/x^2n in it. */
 Ref g_pow(Graph *g, Ref x, Ref y)
 {
     enum { MAX_POWER = 16 };
@@ -201,14 +202,13 @@ Ref g_pow(Graph *g, Ref x, Ref y)
         return g_unary(g, OP_sqrt, x);
     if (small && n == 0)
         return g_full(g, *type_of(g, x), 1);
-    if (!small || n != floor(n) || fabs(n) > (double)MAX_POWER ||
-        (n < 0 && !dtype_is_float(type_of(g, x)->dtype)))
+    if (small && n == -1 && dtype_is_float(type_of(g, x)->dtype)) {
+        Ref one = g_full(g, *type_of(g, x), 1);
+        return g_div(g, one, x);
+    }
+    if (!small || n != floor(n) || n < 0 || n > (double)MAX_POWER)
         return g_node(g, OP_pow, (Ref[]){x, y}, 2, NULL);
-    Ref p = power(g, x, (int)fabs(n));
-    if (n > 0)
-        return p;
-    Ref one = g_full(g, *type_of(g, x), 1);
-    return g_div(g, one, p);
+    return power(g, x, (int)n);
 }
 
 /* ---- reductions ------------------------------------------------------------ */

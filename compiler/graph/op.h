@@ -85,7 +85,8 @@ typedef struct Op {
     /* A value with the same bits that costs less than n, or NONE. May build nodes; they
      * must be simpler, for simplify() asks again. NULL: none is known. */
     Ref (*simple)(Graph *g, Ref n);
-    Val (*scalar)(Elem *e, Ref n, const Val *x);        /* OP_POINTWISE */
+    Val (*scalar)(Elem *e, Ref n, const Val *x); /* OP_POINTWISE */
+    bool by_number; /* the work of an element depends on whether operands are known numbers */
     Val (*elem)(Elem *e, Ref n, const KAff *idx);       /* OP_VIEW, OP_REDUCE, OP_SOURCE */
     void (*kernel)(Elem *e, Ref n, const int *out_buf); /* OP_OPAQUE */
     /* tests, manual */

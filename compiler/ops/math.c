@@ -1,5 +1,6 @@
 /* Pointwise transcendental functions and roots. A rule reads the result where that
  * serves (exp, tanh, sigmoid, sqrt), so that x itself need not be kept. */
+#include <math.h>
 #include "../graph/op.h"
 
 static Val number(Elem *e, Val like_this, double x)
@@ -325,10 +326,28 @@ const Op op_erf = {
 
 /* ---- powers --------------------------------------------------------------------------------- */
 
+/* 1/x^n for n >= 1, by squaring. */
+static Val inverse_power(Kernel *k, Val x, Val one, int n)
+{
+    Val power = n % 2 == 1 ? x : one;
+    for (Val square = x; (n /= 2) != 0;) {
+        square = k_binary(k, KI_MUL, square, square);
+        if (n % 2 == 1)
+            power = power == one ? square : k_binary(k, KI_MUL, power, square);
+    }
+    return k_binary(k, KI_DIV, one, power);
+}
+
+/* Twice as far as g_pow() goes, for derivatives. */
 static Val pow_scalar(Elem *e, Ref n, const Val *x)
 {
-    (void)n;
-    return k_binary(elem_kernel(e), KI_POW, x[0], x[1]);
+    enum { MAX_POWER = 32 };
+    const Graph *g = elem_graph(e);
+    double y;
+    if (!const_value(g, arg(g, n, 1), &y) || y >= 0 || y < -MAX_POWER || y != floor(y))
+        return k_binary(elem_kernel(e), KI_POW, x[0], x[1]);
+    Val one = number(e, x[0], 1);
+    return inverse_power(elem_kernel(e), x[0], one, (int)-y);
 }
 
 /* y * x^(y-1), and 0 where y is 0, though x^-1 may be infinite. */
@@ -373,8 +392,9 @@ const Op op_pow = {
     .scalar = pow_scalar,
     .vjp = pow_vjp,
     .doc = "x to the power y, as C's pow. A constant exponent n, -n (n up to 16) or 0.5 becomes "
-           "multiplications or a root when the expression is built.",
+           "multiplications, a division or a root.",
     .example = "pow(f32[2,3], f32[2,3])",
     .domain = {0.3, 2},
+    .by_number = true,
     .kinks = "by x where y is 0: 0; by y where x is 0: 0; by y where x is below 0: NaN",
 };

@@ -247,7 +247,8 @@ static bool has_inlined(const Build *b, Ref r, const bool *has)
 static bool divides(const Build *b, Ref r)
 {
     OpId op = op_of(b->g, r);
-    return op == OP_div || op == OP_sqrt || op == OP_rsqrt || has_inlined(b, r, b->divides);
+    return op == OP_div || op == OP_sqrt || op == OP_rsqrt || op == OP_pow ||
+           has_inlined(b, r, b->divides);
 }
 
 /* Its expression has a draw, which takes as long as a hundred other operations. */

@@ -8,7 +8,7 @@ float op_flops(OpFlops *known, const Graph *g, Ref r)
     if (op->kind != OP_POINTWISE)
         return 0;
     float *at = &known->of[n->op][n->type.dtype];
-    if (*at > 0)
+    if (*at > 0 && !op->by_number)
         return *at - 1;
     Arena arena = {0};
     Elem e;

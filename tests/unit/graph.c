@@ -189,10 +189,10 @@ END_TEST
 START_TEST(powers_become_products)
 {
     Ref x = input("f32[3]");
-    const double n[] = {2, 3, 4, 16, -2, 0.5, 0, 17, 1.5};
-    const int products[] = {1, 2, 2, 4, 1, 0, 0, 0, 0};
-    const int pows[] = {0, 0, 0, 0, 0, 0, 0, 1, 1};
-    for (int i = 0; i < 9; i++) {
+    const double n[] = {2, 3, 4, 16, -1, -2, 0.5, 0, 17, 1.5};
+    const int products[] = {1, 2, 2, 4, 0, 0, 0, 0, 0, 0};
+    const int pows[] = {0, 0, 0, 0, 0, 1, 0, 0, 1, 1};
+    for (int i = 0; i < 10; i++) {
         Ref y = g_full(g, *type_of(g, x), n[i]);
         Ref from = (Ref)g->node.n;
         ck_assert_uint_ne(g_pow(g, x, y), NONE);

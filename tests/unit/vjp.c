@@ -204,6 +204,23 @@ START_TEST(powers_of_zero)
 }
 END_TEST
 
+/* Of x^-4 and again: nothing on the way is beyond what x^-5 and x^-6 are. */
+START_TEST(negative_powers)
+{
+    Ref x = input(SHAPE(3)), four = g_full(g, SHAPE(3), -4), d[2];
+    Ref p = g_pow(g, x, four), ones = g_full(g, SHAPE(3), 1);
+    ck_assert(pullback(&cx, g, &p, &ones, 1, &x, 1, &d[0]));
+    ck_assert(pullback(&cx, g, &d[0], &ones, 1, &x, 1, &d[1]));
+    const Value in[] = {VALUES(1e-51, 1e51, -2)};
+    Value *v = eval_graph(g, &(Feed){.input = in}, &cx.perm);
+    const double first[] = {-4e255, -4e-255, 0.125}, second[] = {2e307, 2e-305, 0.3125};
+    for (int i = 0; i < 3; i++) {
+        ck_assert(fabs(v[d[0]].x[i] / first[i] - 1) < 1e-14);
+        ck_assert(fabs(v[d[1]].x[i] / second[i] - 1) < 1e-14);
+    }
+}
+END_TEST
+
 /* ---- sums and activity -------------------------------------------------------------- */
 
 START_TEST(uses_are_summed_once)
@@ -683,6 +700,7 @@ Suite *suite_vjp(void)
     tcase_add_test(c, two_three_one_network);
     tcase_add_test(c, kinks_are_as_documented);
     tcase_add_test(c, powers_of_zero);
+    tcase_add_test(c, negative_powers);
     tcase_add_test(c, uses_are_summed_once);
     tcase_add_test(c, parts_are_joined);
     tcase_add_test(c, only_active_values_get_cotangents);
