@@ -363,7 +363,7 @@ static Ref pow_by_base(Graph *g, Ref x, Ref y)
     return g_where(g, constant, zero, slope);
 }
 
-/* n * log x, and 0 where x is 0, though log x is -inf. */
+/* n * log x, and 0 where x is 0, though log x is -inf and n may be infinite. */
 static Ref pow_by_exponent(Graph *g, Ref n, Ref x)
 {
     Ref zero = full_like(g, x, 0);
@@ -371,7 +371,8 @@ static Ref pow_by_exponent(Graph *g, Ref n, Ref x)
     Ref at_zero = g_node(g, OP_eq, (Ref[]){x, zero}, 2, NULL);
     Ref base = g_where(g, at_zero, one, x);
     Ref log = g_unary(g, OP_log, base);
-    return g_mul(g, n, log);
+    Ref power = g_where(g, at_zero, zero, n);
+    return g_mul(g, power, log);
 }
 
 static void pow_vjp(Graph *g, Ref n, Ref ct, Ref d[])

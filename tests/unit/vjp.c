@@ -189,18 +189,18 @@ END_TEST
 
 START_TEST(powers_of_zero)
 {
-    Ref x = input(SHAPE(4)), y = input(SHAPE(4));
+    Ref x = input(SHAPE(5)), y = input(SHAPE(5));
     Ref p = g_node(g, OP_pow, (Ref[]){x, y}, 2, NULL);
-    Ref ones = g_full(g, SHAPE(4), 1), d[2];
+    Ref ones = g_full(g, SHAPE(5), 1), d[2];
     ck_assert(pullback(&cx, g, &p, &ones, 1, (Ref[]){x, y}, 2, d));
-    const Value in[] = {VALUES(0, 0, 0, -2), VALUES(0, 1, 2, 3)};
+    const Value in[] = {VALUES(0, 0, 0, 0, -2), VALUES(0, 1, 2, -1, 3)};
     Value *v = eval_graph(g, &(Feed){.input = in}, &cx.perm);
-    const double dx[] = {0, 1, 0, 12};
-    for (int i = 0; i < 4; i++)
+    const double dx[] = {0, 1, 0, -INFINITY, 12};
+    for (int i = 0; i < 5; i++)
         ck_assert(v[d[0]].x[i] == dx[i]);
-    for (int i = 0; i < 3; i++)
+    for (int i = 0; i < 4; i++)
         ck_assert(v[d[1]].x[i] == 0);
-    ck_assert(isnan(v[d[1]].x[3]));
+    ck_assert(isnan(v[d[1]].x[4]));
 }
 END_TEST
 
