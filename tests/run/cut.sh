@@ -83,6 +83,7 @@ model long(n = $3) {
 }
 train long { optimizer sgd(lr = 0.01) }
 E3
+    # shellcheck disable=SC3045 # dash and bash have it
     (ulimit -v 4000000; "$gradc" build -q "$scratch/$1.model" -o "$scratch/m.o") >"$scratch/out" 2>&1
     verdict $? "$1: $3 steps are built: $(cat "$scratch/out")"
 }
