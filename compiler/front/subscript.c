@@ -15,7 +15,7 @@ static int64_t clamp(int64_t x, int64_t lo, int64_t hi)
     return x < lo ? lo : x > hi ? hi : x;
 }
 
-/* Python's rules for slices of n elements. */
+/* Python's rules for slices of n elements; one of no elements begins inside of them, too. */
 static Range python_range(int64_t n, bool has_from, int64_t from, bool has_to, int64_t to,
                           int64_t step)
 {
@@ -24,7 +24,9 @@ static Range python_range(int64_t n, bool has_from, int64_t from, bool has_to, i
     from = !has_from ? (up ? lo : hi) : clamp(from < 0 ? from + n : from, lo, hi);
     to = !has_to ? (up ? hi : lo) : clamp(to < 0 ? to + n : to, lo, hi);
     int64_t length = up ? to - from : from - to, by = up ? step : -step;
-    return (Range){from, length <= 0 ? 0 : (length - 1) / by + 1, step};
+    if (length <= 0)
+        return (Range){from < 0 ? 0 : from, 0, step};
+    return (Range){from, (length - 1) / by + 1, step};
 }
 
 static bool end_of(Build *b, const Expr *e, bool *has, int64_t *out)

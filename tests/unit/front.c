@@ -119,6 +119,7 @@ static const char *const pairs[][2] = {
     {"loss sum(repeat(w, 2, axis = 0) * concat([x[0], x[1]]))",
      "loss sum(concat([w[:1], w[:1], w[1:2], w[1:2], w[2:], w[2:]]) * flatten(x[:2]))"},
     {"loss sum(one_hot([2, 0], 3, f64) @ w)", "loss w[2] + w[0]"},
+    {"loss sum(x[-9:0:-1]) + sum(x[2:2, ::-1][::-1]) + sum(w[::-2])", "loss w[2] + w[0]"},
     {"loss norm(w) + logsumexp(w)", "loss sqrt(sum(w * w)) + log(sum(exp(w)))"},
     {"m, v = moments(x * w, axis = 0)\n    loss sum(v^2 * w) + sum(m^3)",
      "y = x * w\n    m = mean(y, axis = 0)\n    v = mean((y - mean(y, axis = 0, keep = true))^2, "
