@@ -109,16 +109,21 @@ static const Value *table_subscript(Build *b, const Value *v, const Expr *e)
 
 /* ---- index tensors ------------------------------------------------------- */
 
-static bool is_view(OpId op)
+/* Each element of r is one of its operand, an integer; in a narrower type it could wrap. */
+static bool keeps_integers(const Graph *g, Ref r)
 {
-    return op == OP_reshape || op == OP_transpose || op == OP_slice || op == OP_broadcast ||
-           op == OP_cast;
+    OpId op = op_of(g, r);
+    if (op != OP_reshape && op != OP_transpose && op != OP_slice && op != OP_broadcast &&
+        op != OP_cast)
+        return false;
+    DType from = type_of(g, arg(g, r, 0))->dtype;
+    return dtype_is_int(from) && dtype_bytes(type_of(g, r)->dtype) >= dtype_bytes(from);
 }
 
 /* The input whose elements the index has, unchanged; -1: there is none. */
 static int input_of(const Build *b, const Level *l, const Graph *g, Ref r)
 {
-    while (is_view(op_of(g, r)) && dtype_is_int(type_of(g, arg(g, r, 0))->dtype))
+    while (keeps_integers(g, r))
         r = arg(g, r, 0);
     if (op_of(g, r) == OP_input)
         return (int)attr(g, r, 0)->i;
