@@ -166,17 +166,26 @@ static DType float_type(const Graph *around, const ScanForm *s, int from, int to
     return t;
 }
 
-/* A constant has the type of the sequences, if they are floats, or else `t`. */
-static DType usual_type(const Graph *around, const ScanForm *s, DType t)
+static bool is_bool(const Value *v)
 {
+    if (v->kind == VALUE_FILL)
+        return is_bool(v->fill.number);
+    return v->kind == VALUE_BOOL || (value_is_items(v) && v->n > 0 && is_bool(v->item[0]));
+}
+
+/* A constant is a bool, or has the type of the sequences, if they are floats, or else `t`. */
+static DType usual_type(const Graph *around, const ScanForm *s, const Value *v, DType t)
+{
+    if (is_bool(v))
+        return BOOL;
     return float_type(around, s, s->n_carries, s->n_carries + s->n_sequences, t);
 }
 
 static bool read_carries(Build *b, ScanForm *s)
 {
-    DType t = usual_type(b->g, s, F32);
     for (int i = 0; i < s->n_carries; i++) {
         const Value *v = eval(b, s->carry[i]->value);
+        DType t = usual_type(b->g, s, v, F32);
         s->given[i] = want_tensor(b, v, s->carry[i]->value->span, t);
         if (s->given[i] == NONE)
             return false;
@@ -231,20 +240,20 @@ static bool carry_result(Build *b, ScanForm *s, int i)
     return false;
 }
 
-/* The type of a number that is emitted: the carry's, if it is emitted by the name of one; or else
+/* The type of a constant that is emitted: the carry's, if it is emitted by the name of one; or else
  * that of the floats around it. */
-static DType emitted_type(const ScanForm *s, const Expr *e)
+static DType emitted_type(const ScanForm *s, const Value *v, const Expr *e)
 {
     const Graph *around = s->level.around;
     for (int i = 0; e->kind == EXPR_NAME && i < s->n_carries; i++)
         if (e->name.module.text == NULL && e->name.name.text == s->carry[i]->name.text)
             return type_of(around, s->given[i])->dtype;
-    return usual_type(around, s, float_type(around, s, 0, s->n_carries, F32));
+    return usual_type(around, s, v, float_type(around, s, 0, s->n_carries, F32));
 }
 
 static bool emitted_result(Build *b, ScanForm *s, const Value *v, const Expr *e)
 {
-    Ref r = want_tensor(b, v, e->span, emitted_type(s, e));
+    Ref r = want_tensor(b, v, e->span, emitted_type(s, v, e));
     if (r == NONE)
         return false;
     if (rank(b->g, r) < s->axis) {

@@ -100,6 +100,9 @@ END_TEST
 static const char *const pairs[][2] = {
     {"h = x[0]\n    for i in 1..4 {\n        h = tanh(h * w + x[i])\n    }\n    loss sum(h)",
      "h = scan g in x[1:], h = x[0] {\n        h = tanh(h * w + g)\n    }\n    loss sum(h)"},
+    {"s, _on = scan g in x, on = true {\n        emit where(on, g, 0)\n        on = false\n    }\n"
+     "    loss sum(s * w)",
+     "loss sum(x[0] * w)"},
     {"t = transpose(x)\n    s = 0\n    for i in 0..4 {\n        s = s * w[0] + t[:, 3 - i]\n    }\n"
      "    loss sum(s * s)",
      "s = scan g in transpose(x), axis = 1, reverse = true, s = zeros([3]) {\n"
