@@ -69,7 +69,21 @@ static Ref isolate(Graph *to, const Graph *g, Ref n, Case how)
     return g_node(to, op_of(g, n), args, n_args, node(g, n)->attr);
 }
 
-/* Elements of n, in row-major order, or NULL if its kernel would need more than one. */
+/* In double it is another number, and that is left to run as well: see rounds(). */
+static bool is_rounded(const Kernel *k, DType t, const void *data, Arena *a)
+{
+    uint16_t half;
+    double wide;
+    KMem mem = {&wide, NULL};
+    if (!dtype_is_half(t))
+        return false;
+    memcpy(&half, data, sizeof half);
+    kernel_run(k, K_WIDE, &mem, a);
+    return wide != (double)(t == F16 ? f16_to_f32(half) : bf16_to_f32(half)) && !isnan(wide);
+}
+
+/* Elements of n, in row-major order, or NULL if its kernel would need more than one, or it is to be
+ * left as it is. */
 static void *evaluate(Ctx *cx, const Graph *g, Ref n)
 {
     Arena *a = &cx->scratch;
@@ -105,7 +119,8 @@ static void *evaluate(Ctx *cx, const Graph *g, Ref n)
     uint32_t mode = denormals_begin(cx->flush);
     kernel_run(k, K_EXACT, mem, a);
     denormals_end(mode);
-    return mem[out].data;
+    bool number = out == 0 && t->rank == 0; /* nothing but constants */
+    return number && is_rounded(k, t->dtype, mem[0].data, a) ? NULL : mem[out].data;
 }
 
 static bool all_equal(const char *data, int64_t n, size_t each)

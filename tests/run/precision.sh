@@ -159,4 +159,17 @@ done
 chain "" "output y" output
 if cmp "$scratch/plain" "$scratch/output"; then ok; else fail "an output: other bits"; fi
 
+# Of values that are of the half type themselves: 1/15 is no such number, and where it stood for the
+# gradient of a mean, all of that was off.
+for type in bf16 f16; do
+    cat >"$scratch/mean.model" <<E1
+model m {
+    input x : $type[3, 5]
+    param w : $type[5] = ones
+    loss cast(mean(tanh(x * w)), f32)
+}
+E1
+    says 0 " 0 failed" "$gradc" test "$scratch/mean.model" --verify
+done
+
 total
