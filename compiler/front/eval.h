@@ -296,6 +296,8 @@ bool exec(Build *b, const Body *body); /* true: a `return` was met */
 const Value *eval(Build *b, const Expr *e);
 const Value *eval_call(Build *b, const Expr *e);
 const Value *eval_scan(Build *b, const Expr *e);
+/* If `name` is a word that a scan takes as an option, the help is that no carry can have it. */
+void help_scan_option(Build *b, Diag *d, const char *name);
 /* A block that this one has called so far, by name, or NULL. */
 Instance *child_named(const Instance *in, const char *name);
 const Value *call_custom(Build *b, Module *in, const Item *item, const Expr *e); /* with a vjp */

@@ -21,9 +21,24 @@ typedef struct ScanForm {
 
 /* ---- what goes in -------------------------------------------------------- */
 
-static bool is_option(const Arg *a)
+static bool is_option(const char *name)
 {
-    return strcmp(a->name.text, "axis") == 0 || strcmp(a->name.text, "reverse") == 0;
+    return strcmp(name, "axis") == 0 || strcmp(name, "reverse") == 0;
+}
+
+void help_scan_option(Build *b, Diag *d, const char *name)
+{
+    if (is_option(name))
+        diag_help(b->cx, d, "`%s` is an option of `scan`: what is carried has another name", name);
+}
+
+/* An option has been reported, for a value that it does not take: it may be meant for a carry. */
+static bool refused(Build *b, const Arg *option)
+{
+    Diag *last = b->cx->diag.n > 0 ? b->cx->diag.at[b->cx->diag.n - 1] : NULL;
+    if (last != NULL && last->span.from == option->span.from)
+        help_scan_option(b, last, option->name.text);
+    return false;
 }
 
 static const Arg *option(const Expr *e, const char *name)
@@ -37,7 +52,8 @@ static const Arg *option(const Expr *e, const char *name)
 static bool read_reverse(Build *b, ScanForm *s)
 {
     const Arg *a = option(s->e, "reverse");
-    return a == NULL || want_bool(b, eval(b, a->value), a->span, "`reverse`", &s->down);
+    return a == NULL || want_bool(b, eval(b, a->value), a->span, "`reverse`", &s->down) ||
+           refused(b, a);
 }
 
 /* from .. to: the sequence is the numbers. */
@@ -56,7 +72,7 @@ static bool range_sequence(Build *b, ScanForm *s)
     const Arg *axis = option(e, "axis");
     if (axis != NULL) {
         complain(b, E0222, axis->span, "a range has no axes");
-        return false;
+        return refused(b, axis);
     }
     if (to > from && (from < INT32_MIN || to > (int64_t)INT32_MAX + 1)) {
         bool low = from < INT32_MIN;
@@ -102,7 +118,7 @@ static bool one_sequence(Build *b, ScanForm *s, const Value *v, int i)
     int axis = 0;
     const Value *which = a == NULL ? value_int(&b->arena, 0) : eval(b, a->value);
     if (!want_axis(b, which, a == NULL ? where : a->span, rank(b->g, x), &axis))
-        return false;
+        return a != NULL && refused(b, a);
     int64_t n = dim(b->g, x, axis);
     if (i > 0 && n != s->count) {
         complain(b, E0309, where,
@@ -144,7 +160,7 @@ static bool count_carries(Build *b, ScanForm *s)
 {
     for (int i = 0; i < s->e->scan.init.n; i++) {
         const Arg *a = &s->e->scan.init.at[i];
-        if (is_option(a))
+        if (is_option(a->name.text))
             continue;
         if (s->n_carries == MAX_CARRIES) {
             complain(b, E0309, a->span, "more than %d carried values", MAX_CARRIES);

@@ -235,6 +235,8 @@ static const Value *unknown_name(Build *b, const Expr *e)
     Diag *d = complain(b, E0120, e->span, "there is no `%s` here", name);
     int n = visible_names(b, candidate, MAX_CANDIDATES);
     suggest(b, d, name, candidate, n);
+    if (b->level != NULL)
+        help_scan_option(b, d, name);
     return &value_poison;
 }
 
