@@ -176,12 +176,12 @@ bool eval_arguments(Build *b, const Item *item, int skip, const Expr *e, const V
 }
 
 /* In the frame of what is called: defaults may name arguments before them. */
-static void bind_arguments(Build *b, const Item *item, const Value *const *value, const Span *span)
+static void bind_arguments(Build *b, const Item *item, const Value **value, const Span *span)
 {
     for (int i = 0; i < item->def.arg.n; i++) {
         const Arg *formal = &item->def.arg.at[i];
-        const Value *v = value[i] != NULL ? value[i] : eval(b, formal->value);
-        bind_argument(b, formal->name, v, span[i]);
+        value[i] = value[i] != NULL ? value[i] : eval(b, formal->value);
+        bind_argument(b, formal->name, value[i], span[i]);
     }
 }
 
@@ -204,8 +204,8 @@ static bool recursive(Build *b, const Item *item, const Expr *e)
     return true;
 }
 
-const Value *run_item(Build *b, Module *in, const Item *item, const Value *const *value,
-                      const Span *span, Span call, Instance *instance)
+const Value *run_item(Build *b, Module *in, const Item *item, const Value **value, const Span *span,
+                      Span call, Instance *instance)
 {
     Scope scope = {0};
     Frame frame = {.caller = b->frame,

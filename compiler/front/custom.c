@@ -9,7 +9,7 @@ typedef struct Custom {
     Module *in;
     const Item *item;
     const Expr *call;
-    const Value **value; /* of the arguments; NULL: the default */
+    const Value **value; /* of the arguments; NULL: the default, until the value is computed */
     Span *span;
     int n_active;
     int active[MAX_ACTIVE];    /* which arguments are float tensors */
@@ -21,8 +21,7 @@ static bool find_active(Build *b, Custom *c)
 {
     for (int i = 0; i < c->item->def.arg.n; i++) {
         const Value *v = c->value[i];
-        if (v == NULL || v->kind != VALUE_TENSOR ||
-            !dtype_is_float(type_of(v->graph, v->ref)->dtype))
+        if (v->kind != VALUE_TENSOR || !dtype_is_float(type_of(v->graph, v->ref)->dtype))
             continue;
         if (c->n_active == MAX_ACTIVE) {
             complain(b, E0430, c->item->name.span, "more than %d arguments with a gradient",
@@ -57,7 +56,7 @@ static void bind_rule(Build *b, Custom *c)
     Level *l = &c->level;
     const Args *formal = &c->item->def.arg;
     for (int i = 0; i < formal->n; i++) {
-        const Value *v = c->value[i] != NULL ? c->value[i] : eval(b, formal->at[i].value);
+        const Value *v = c->value[i];
         for (int a = 0; a < c->n_active; a++)
             if (c->active[a] == i) {
                 at(b, formal->at[i].span);
@@ -99,18 +98,23 @@ static bool rule_results(Build *b, Custom *c, bool returned, const Value *v)
     if (b->stop || (returned && v->kind == VALUE_POISON))
         return false;
     int n = !returned ? 0 : value_is_items(v) ? v->n : 1;
-    if (n != c->n_active) {
+    bool of_all = n == c->item->def.arg.n; /* those of numbers lead nowhere */
+    if (n != c->n_active && !of_all) {
         Diag *d = complain(b, E0430, c->item->name.span,
                            "the vjp of `%s` returns %d value%s for %d "
                            "argument%s",
                            c->item->name.text, n, n == 1 ? "" : "s", c->n_active,
                            c->n_active == 1 ? "" : "s");
-        diag_help(b->cx, d, "it returns a cotangent for each argument that is a tensor of floats");
+        diag_help(b->cx, d,
+                  "it returns a cotangent for each argument, or for each that is a tensor "
+                  "of floats");
         return false;
     }
-    for (int i = 0; i < n; i++)
-        if (!rule_result(b, c, value_is_items(v) ? v->item[i] : v, i))
+    for (int i = 0; i < c->n_active; i++) {
+        const Value *mine = value_is_items(v) ? v->item[of_all ? c->active[i] : i] : v;
+        if (!rule_result(b, c, mine, i))
             return false;
+    }
     return true;
 }
 
@@ -151,8 +155,8 @@ const Value *call_custom(Build *b, Module *in, const Item *item, const Expr *e)
     Custom c = {.in = in, .item = item, .call = e};
     c.value = NEW_ARRAY(&b->arena, const Value *, item->def.arg.n);
     c.span = NEW_ARRAY(&b->arena, Span, item->def.arg.n);
-    if (!eval_arguments(b, item, 0, e, c.value, c.span) || !find_active(b, &c) ||
-        !run_forward(b, &c) || !run_rule(b, &c))
+    if (!eval_arguments(b, item, 0, e, c.value, c.span) || !run_forward(b, &c) ||
+        !find_active(b, &c) || !run_rule(b, &c))
         return &value_poison;
     int n = c.n_active + c.level.captured.n;
     Ref *xs = NEW_ARRAY(&b->arena, Ref, n);

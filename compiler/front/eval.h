@@ -314,9 +314,9 @@ Update *pending_update(Build *b, int32_t slot);
 const Value *table_get(Build *b, const Table *t, const Value *key, Span at, const char *name);
 /* Binds the names to the parts of v; false after a report. */
 bool unpack(Build *b, const Names *names, const Value *v, Span at);
-/* Runs the body of a fn or block on these arguments (NULL: the default). */
-const Value *run_item(Build *b, Module *in, const Item *item, const Value *const *value,
-                      const Span *span, Span call, Instance *instance);
+/* Runs the body of a fn or block on these arguments; NULL: the default, which then stands there. */
+const Value *run_item(Build *b, Module *in, const Item *item, const Value **value, const Span *span,
+                      Span call, Instance *instance);
 /* Puts the arguments of the call in the order of the definition, `skip` ones left out. */
 bool eval_arguments(Build *b, const Item *item, int skip, const Expr *e, const Value **value,
                     Span *span);

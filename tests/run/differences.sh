@@ -110,6 +110,31 @@ model wrong {
     loss sum(square(w))
 }
 E1
+# A default that is made of another argument is an argument as well; a number is none, but what the
+# rule returns for it may stand there.
+gradients 0 w <<'E1'
+fn by(x, y = x * 2) {
+    return x * y
+} vjp(ct) {
+    return ct * y, ct * x
+}
+model defaults {
+    param w : f32[3] = normal(mean = 1)
+    param v : f32[3] = normal(mean = 1)
+    loss sum(by(w)) + sum(by(w, v)) + sum(by(v, 3)) + sum(by(v, w * v))
+}
+E1
+gradients 0 w <<'E1'
+fn scaled(x, by = 2) {
+    return x * by
+} vjp(ct) {
+    return ct * by
+}
+model numbers {
+    param w : f32[3] = normal(mean = 1)
+    loss sum(scaled(w)) + sum(scaled(w, 3))
+}
+E1
 # Nothing but kinks: no check is no success.
 gradients 1 w <<'E1'
 model kinks {
