@@ -543,9 +543,24 @@ static bool grad_operands(Build *b, const CallArgs *c, Ref *x, int *n)
                           "it, and derive by that");
             return false;
         }
+        if (!dtype_is_float(type_of(b->g, one->ref)->dtype)) {
+            complain(b, E0330, c->at[1], "`grad` is by a tensor of floats, and this is %s",
+                     type_text(&b->cx->perm, type_of(b->g, one->ref)));
+            return false;
+        }
         x[i] = one->ref;
     }
     return true;
+}
+
+/* As of `grad(y, x[0])`, where y is made of x. */
+static void warn_of_zero(Build *b, const CallArgs *c, int n)
+{
+    Diag *d =
+        caution(b, E0411, c->at[1], "this gradient is 0: no gradient goes from the number to %s",
+                n == 1 ? "the value" : "one of the values");
+    diag_help(b->cx, d,
+              "what an expression gives is a new value: give it a name, and use that in both");
 }
 
 static const Value *bi_grad(Build *b, const CallArgs *c)
@@ -568,8 +583,13 @@ static const Value *bi_grad(Build *b, const CallArgs *c)
     if (!pullback(b->cx, b->g, &y, &one, 1, x, n, d))
         return made(b, NONE);
     at(b, c->call->span);
-    for (int i = 0; i < n; i++)
+    bool zero = false;
+    for (int i = 0; i < n; i++) {
+        zero = zero || d[i] == REF_ZERO;
         result[i] = made(b, d[i] == REF_ZERO ? g_zeros(b->g, type_of(b->g, x[i])) : d[i]);
+    }
+    if (zero)
+        warn_of_zero(b, c, n);
     return value_is_items(c->value[1]) ? value_items(&b->arena, VALUE_TUPLE, result, n) : result[0];
 }
 
