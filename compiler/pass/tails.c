@@ -133,7 +133,15 @@ static Known known_where(Known cond, Known x, Known y)
     return (Known){x.is && y.is && x.x == y.x, x.x};
 }
 
-static Known known_of(OpId op, const Known *x)
+/* A mask's number, or what a float of the type can be; others may be cut or wrap. */
+static Known known_cast(DType t, Known x)
+{
+    if (dtype_is_float(t))
+        return (Known){x.is, dtype_round(t, x.x)};
+    return (Known){x.is && (x.x == 0 || x.x == 1), x.x};
+}
+
+static Known known_of(OpId op, DType t, const Known *x)
 {
     const Known no = {0}, zero = {true, 0};
     const bool both = x[0].is && x[1].is, low = x[0].is && x[0].x == -INFINITY;
@@ -145,6 +153,7 @@ static Known known_of(OpId op, const Known *x)
     case OP_exp:
         return (Known){low, 0};
     case OP_cast:
+        return known_cast(t, x[0]);
     case OP_stop_gradient:
         return x[0];
     case OP_where:
@@ -189,7 +198,8 @@ static void find_tail(Search *s, Ref r)
     } else {
         for (int i = 0; i < node(g, r)->n_args && i < 3; i++)
             x[i] = known(s, arg(g, r, i));
-        k = optab[op]->kind == OP_POINTWISE ? known_of(op, x) : (Known){0};
+        k = optab[op]->kind == OP_POINTWISE ? known_of(op, (DType)type_of(g, r)->dtype, x)
+                                            : (Known){0};
     }
     double constant;
     bool whole = !k.is || isnan(k.x) || const_value(g, r, &constant);
