@@ -164,8 +164,8 @@ if cmp "$scratch/plain" "$scratch/output"; then ok; else fail "an output: other 
 for type in bf16 f16; do
     cat >"$scratch/mean.model" <<E1
 model m {
-    input x : $type[3, 5]
-    param w : $type[5] = ones
+    input x : ${type}[3, 5]
+    param w : ${type}[5] = ones
     loss cast(mean(tanh(x * w)), f32)
 }
 E1
