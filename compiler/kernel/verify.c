@@ -149,6 +149,8 @@ static const char *check_nest(Verifier *v)
     for (Val x = 1; x < (Val)k->inst.n; x++) {
         const KInst *i = inst_of(v, x);
         v->at = x;
+        if (i->op == KI_NONE || i->op >= N_KOPS || i->dtype >= N_DTYPES)
+            return verify_complain(v, "no such instruction or type");
         v->loop_of[x] = v->depth > 0 ? v->loop[v->depth - 1] : 0;
         if (is_loop_op(i->op)) {
             if (v->depth == MAX_NEST)
@@ -316,8 +318,6 @@ static const char *check_limit(const Verifier *v)
 static const char *check_inst(Verifier *v)
 {
     const KInst *i = inst_of(v, v->at);
-    if (i->op == KI_NONE || i->op >= N_KOPS || i->dtype >= N_DTYPES)
-        return verify_complain(v, "no such instruction or type");
     const char *bad = check_place(v, i);
     if (bad == NULL)
         bad = check_operands(v, i);
