@@ -127,56 +127,57 @@ static int find_room(Kernel *x, const Hold *h, DType t, int64_t most)
     return bytes <= most ? k_buf(x, t, h->extent, K_LOCAL) : -1;
 }
 
-static int32_t place(Kernel *x, Arena *scratch, int buf, Val loop)
+static int32_t place(Kernel *x, Arena *arena, int buf, Val loop)
 {
     KAccess a = {.buf = buf, .at = k_aff_val(loop, 1)};
-    vec_push(scratch, &x->access, a);
+    vec_push(arena, &x->access, a);
     return x->access.n - 1;
 }
 
-/* A copy in which the first loop stores the value, and the others load it; k itself if there is no
- * room. */
-static Kernel *hold(Arena *arena, Arena *scratch, const Hold *h, Val value, int64_t most)
+/* A copy in which the first loop stores the value, and the others load it.   fails: NULL, if there
+ * is no room. */
+static Kernel *hold(Arena *arena, const Hold *h, Val value, int64_t most)
 {
-    Kernel *x = kernel_copy(scratch, h->p.k, NULL);
+    Kernel *x = kernel_copy(arena, h->p.k, NULL);
     DType t = (DType)inst(h, value)->dtype;
     int buf = find_room(x, h, t, most);
     if (buf < 0)
-        return (Kernel *)h->p.k;
+        return NULL;
     for (Val v = h->p.red_end; v < h->end; v++)
         if (h->p.as[v] == value && h->loop[v] != 0)
             x->inst.at[v] = (KInst){
-                .op = KI_LOAD, .dtype = (uint8_t)t, .aux = place(x, scratch, buf, h->loop[v])};
+                .op = KI_LOAD, .dtype = (uint8_t)t, .aux = place(x, arena, buf, h->loop[v])};
     KInst put = {
-        .op = KI_STORE, .dtype = (uint8_t)t, .aux = place(x, scratch, buf, h->p.red), .a = value};
-    vec_push(scratch, &x->inst, put);
-    return loop_put(arena, scratch, x, h->p.red_end);
+        .op = KI_STORE, .dtype = (uint8_t)t, .aux = place(x, arena, buf, h->p.red), .a = value};
+    vec_push(arena, &x->inst, put);
+    return loop_put(arena, arena, x, h->p.red_end);
 }
 
 /* One value more of the loop, if there is one. */
-static Kernel *hold_one(Arena *arena, Arena *scratch, Kernel *k, Val loop, int64_t most)
+static Kernel *hold_one(Arena *arena, Kernel *k, Val loop, int64_t most)
 {
     Hold h = {.p = {.k = k, .red = loop, .red_end = loop_end(k, loop)},
               .extent = k->inst.at[loop].imm.i};
     if (h.extent > MOST_ELEMS || !is_row(&h, loop, h.p.red_end))
         return k;
-    h.p.as = NEW_ARRAY(scratch, Val, k->inst.n);
-    h.loop = NEW_ARRAY(scratch, Val, k->inst.n);
-    h.again = NEW_ARRAY(scratch, bool, k->inst.n);
-    h.stored = NEW_ARRAY(scratch, bool, k->buf.n);
+    h.p.as = NEW_ARRAY(arena, Val, k->inst.n);
+    h.loop = NEW_ARRAY(arena, Val, k->inst.n);
+    h.again = NEW_ARRAY(arena, bool, k->inst.n);
+    h.stored = NEW_ARRAY(arena, bool, k->buf.n);
     look_around(&h);
-    Val value = find_value(&h, scratch);
-    return value != 0 ? hold(arena, scratch, &h, value, most) : k;
+    Val value = find_value(&h, arena);
+    Kernel *held = value != 0 ? hold(arena, &h, value, most) : NULL;
+    return held != NULL ? held : k;
 }
 
-/* The kernel that is held on to lies in one arena, and what the next one takes in the other. */
+/* The kernel at hand lies in one arena, and what the next one takes in the other. */
 static Kernel *hold_all(Arena two[2], Kernel *k, Val loop, int64_t most)
 {
     for (Kernel *from = NULL; from != k;) {
         Arena *other = k->arena == &two[0] ? &two[1] : &two[0];
         arena_reset(other, (ArenaMark){0});
         from = k;
-        k = hold_one(other, other, from, loop, most);
+        k = hold_one(other, from, loop, most);
     }
     return k;
 }

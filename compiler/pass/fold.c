@@ -119,8 +119,8 @@ static void *evaluate(Ctx *cx, const Graph *g, Ref n)
     uint32_t mode = denormals_begin(cx->flush);
     kernel_run(k, K_EXACT, mem, a);
     denormals_end(mode);
-    bool number = out == 0 && t->rank == 0; /* nothing but constants */
-    return number && is_rounded(k, t->dtype, mem[0].data, a) ? NULL : mem[out].data;
+    bool of_constants = out == 0 && t->rank == 0;
+    return of_constants && is_rounded(k, t->dtype, mem[0].data, a) ? NULL : mem[out].data;
 }
 
 static bool all_equal(const char *data, int64_t n, size_t each)

@@ -60,45 +60,12 @@ int32_t cu_slots(const LoopPlan *plan, DType t, bool ours)
 /* ---- the grid ---------------------------------------------------------------------------------
  */
 
-/* A value that may be computed by whoever needs it. */
-static bool is_pure(const LoopPlan *p, Val v)
-{
-    const KInst *i = inst(p, v);
-    if (i->op == KI_LOAD)
-        return p->k->buf.at[p->k->access.at[i->aux].buf].mode == K_IN;
-    return kop_class((KOp)i->op) <= K_CLASS_MATH;
-}
-
-/* The only loop of [from, to), if all else in it is pure. */
-static Val only_loop(const LoopPlan *p, Val from, Val to)
-{
-    Val found = 0;
-    for (Val v = from; v < to; v++) {
-        if (cu_is_loop(p->k, v)) {
-            if (found != 0)
-                return 0;
-            found = v;
-            v = p->end_of[v];
-        } else if (!is_pure(p, v)) {
-            return 0;
-        }
-    }
-    return found;
-}
-
 static void find_chain(LoopPlan *p)
 {
-    Val from = 1, to = (Val)p->k->inst.n;
+    p->n_chain = kernel_grid(p->k, p->chain, CU_MAX_CHAIN);
     p->items = 1;
-    while (p->n_chain < CU_MAX_CHAIN) {
-        Val v = only_loop(p, from, to);
-        if (v == 0 || inst(p, v)->op != KI_PAR)
-            break;
-        p->chain[p->n_chain++] = v;
-        p->items *= inst(p, v)->imm.i;
-        from = v + 1;
-        to = p->end_of[v];
-    }
+    for (int i = 0; i < p->n_chain; i++)
+        p->items *= inst(p, p->chain[i])->imm.i;
 }
 
 /* What an item runs is [*from, *to). */
